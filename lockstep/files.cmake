@@ -23,14 +23,15 @@ add_executable(lockstep
   lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c
   lockstep/explain_trace.c lockstep/fit.c lockstep/gpu_step.c
   lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/mesh_case.c
-  lockstep/mesh_search.c lockstep/pin.c lockstep/predict.c lockstep/predict_mesh.c
-  lockstep/restart.c lockstep/sample.c lockstep/simulate.c
+  lockstep/mesh_search.c lockstep/pin.c lockstep/plan_lines.c lockstep/predict.c
+  lockstep/predict_mesh.c lockstep/restart.c lockstep/sample.c lockstep/settle.c
+  lockstep/simulate.c
   lockstep/simulate_mesh.c lockstep/simulate_op.c lockstep/simulate_pipeline.c
   lockstep/simulation.c
   lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/train.c
   lockstep/watchdog.c)
 target_link_libraries(lockstep PRIVATE
-  forecast memory page pipeline textbook study supervise telemetry model data
+  about forecast memory page pipeline textbook study supervise telemetry model data
   cluster
   message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
@@ -147,3 +148,10 @@ foreach(test lockstep refusals)
     add_dependencies(test_${test} lockstep trainer ps_server sync_perf)
   endif()
 endforeach()
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME plan COMMAND ${Python3_EXECUTABLE} tests/plan.py
+                             ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(plan PROPERTIES TIMEOUT 300 LABELS jobs)
+endif()

@@ -73,6 +73,13 @@ int launch_hosts(const struct run *r)
     return r->workers + (row(r)->servers == 1);
 }
 
+const char *launch_net(const struct run *r, bool emulated)
+{
+    return !*r->net    ? ""
+           : !emulated ? LAUNCH_UNSHAPED
+                       : r->net + (*r->net == '?');
+}
+
 // Returns the emulated host of a server. Servers have hosts of their own if
 // there are more hosts than workers, and share the workers' hosts otherwise.
 static int server_host(const struct run *r, const struct netns *net, int index)
@@ -84,7 +91,8 @@ static int server_host(const struct run *r, const struct netns *net, int index)
 int launch_children(const struct run *r)
 {
     int servers;
-    return count_servers(r, &servers) ? -1 : r->workers + servers;
+    return uses_mpi(r) < 0 || count_servers(r, &servers) ? -1
+                                                         : r->workers + servers;
 }
 
 // The hosts of a job's processes. Both are NULL if all run on this host.
@@ -189,12 +197,13 @@ static void add_setting(void *ctx, const char *key, const char *value,
 }
 
 // Adds the user's settings and, behind "--", the launcher's for all workers.
-static int add_common(struct argv *a, const struct run *r)
+static int add_common(struct argv *a, const struct run *r,
+                      const struct netns *net)
 {
     struct words w = {.a = a};
     config_each_asked(r, false, add_setting, &w);
     return w.full || argv_add(a, "--") || argv_add(a, "out=%s", r->out) ||
-           (r->net[0] && argv_add(a, "net=%s", r->net));
+           (*r->net && argv_add(a, "net=%s", launch_net(r, net)));
 }
 
 // Starts one trainer on its share of the cores. With hosts=, `lockstep pin`
@@ -215,7 +224,7 @@ static int start_worker(struct job *j, const struct run *r,
     if (!err && p->hosts)
         err = argv_add_program(a, "lockstep") || argv_add(a, "pin");
     if (!err)
-        err = argv_add_program(a, "trainer") || add_common(a, r) ||
+        err = argv_add_program(a, "trainer") || add_common(a, r, net) ||
               (!p->hosts && !config_asked(r, "threads") &&
                argv_add(a, "threads=%d", CPU_COUNT(&cores)));
     if (!err && r->workers > 1)
@@ -399,7 +408,7 @@ static int launch_trainers(struct job *j, const struct run *r,
 {
     struct argv *a = mem_alloc(1, sizeof *a), *b = mem_alloc(1, sizeof *b);
     int servers;
-    int err = !a || !b || count_servers(r, &servers) || add_common(a, r) ||
+    int err = !a || !b || count_servers(r, &servers) || add_common(a, r, net) ||
               (net && !servers && backend_reads(row(r), "iface") &&
                argv_add(a, "iface=%s", netns_subnet())) ||
               add_ranks(a, b, r, servers) ||

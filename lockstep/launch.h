@@ -31,6 +31,12 @@ int launch_children(const struct run *r);
 // each worker, and one for a single server.
 int launch_hosts(const struct run *r);
 
+#define LAUNCH_UNSHAPED "unshaped" // net= of a run without emulated links
+
+// Returns net= of a run that has emulated links, or has none although net= asks
+// for them: without the '?' that permits this. "": net= does not ask for links.
+const char *launch_net(const struct run *r, bool emulated);
+
 // Starts all processes of the job, on the emulated hosts `net` (NULL: none), on
 // hosts=FILE or on this host. Workers get the user's settings, then the
 // launcher's. servers[] receives the endpoints of the servers that it started.

@@ -14,7 +14,7 @@ static const struct command *const commands[] = {
     &command_sample, &command_doctor,   &command_keys,    &command_pin,
     &command_enter,  &command_bench,    &command_predict, &command_simulate,
     &command_watch,  &command_watchdog, &command_fit,     &command_explain,
-    &command_demo,   &command_probe,
+    &command_demo,   &command_probe,    &command_plan,
 };
 
 enum { NCOMMANDS = sizeof commands / sizeof *commands };

@@ -4,12 +4,11 @@
 
 #include "base/base.h"
 #include "base/file.h"
-#include "cluster/cluster.h"
 #include "config/config.h"
-#include "lockstep/hosts.h"
 #include "lockstep/launch.h"
 #include "lockstep/progress.h"
 #include "lockstep/restart.h"
+#include "lockstep/settle.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
 #include "telemetry/steps.h"
@@ -51,8 +50,6 @@ static int choose_out(struct run *r, bool *made)
     char stamp[32];
     time_t now = time(NULL);
     struct tm tm;
-    if (!named && strcmp(r->resume, "auto") == 0)
-        return fail("resume=auto looks for checkpoints in out=; try: out=DIR");
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
     for (int i = 1; i < 100; i++) {
         char more[8] = "";
@@ -111,47 +108,20 @@ static bool began(const struct run *r)
     return is_there(r, "run.json");
 }
 
-#define UNSHAPED "unshaped" // net= of a run without emulated links
-
-// Opens the emulated hosts that net= asks for. If that fails, for example
-// without root, the run uses the host's own links, and run.json says so.
-static struct netns *emulate(struct run *r)
+// Opens the emulated hosts that net= asks for. If there can be none, net=?RATE
+// runs on the host's own links, and run.json says so. 0, or -1 after fail().
+static int emulate(struct netns **net, const struct run *r)
 {
-    struct netns *net = NULL;
-    bool none = !*r->net || !strcmp(r->net, UNSHAPED);
-    if (none || netns_open(&net, r->net, launch_hosts(r)) == 0)
-        return net;
-    log_line("%s; the run uses unshaped links instead of net=%s",
-             fail_message(), r->net);
-    strcpy(r->net, UNSHAPED);
-    return NULL;
-}
-
-// Checks that mpirun, srun or torchrun did not start several copies of this
-// program: each copy would start all workers.
-static int check_alone(void)
-{
-    struct cluster_place p = {.launcher = "mpirun"};
-    bool several = cluster_named(&p) ||
-                   (cluster_launched(&p.rank, &p.world) && p.world > 1);
-    return several ? fail("%s started %d copies of lockstep train, which "
-                          "starts all workers itself; try: %s .. trainer, or "
-                          "lockstep train without %s",
-                          p.launcher, p.world, p.launcher, p.launcher)
-                   : 0;
-}
-
-// Checks the settings as far as possible before anything is started.
-static int check(const struct run *r)
-{
-    if (check_alone())
-        return -1;
-    if (config_check(r) || config_check_world(r, r->workers) ||
-        config_check_out(r) || (*r->hosts && hosts_check(r->hosts)))
-        return -1;
-    if (!*r->net || !strcmp(r->net, UNSHAPED))
+    const char *rate = launch_net(r, true);
+    *net = NULL;
+    if (!*rate || !strcmp(rate, LAUNCH_UNSHAPED) ||
+        netns_open(net, rate, launch_hosts(r)) == 0)
         return 0;
-    return netns_check(r->net, launch_hosts(r));
+    if (*r->net != '?')
+        return -1;
+    log_line("%s; the run uses unshaped links instead of net=%s",
+             fail_message(), rate);
+    return 0;
 }
 
 // Merges the samples and traces of all processes, also those that servers wrote
@@ -204,7 +174,9 @@ static int supervise(struct run *r, struct restart *restart,
 {
     struct progress *progress = NULL;
     struct job *j = NULL;
-    struct netns *net = emulate(r);
+    struct netns *net;
+    if (emulate(&net, r))
+        return -1;
     struct again a = {.run = r, .restart = restart, .net = net};
     struct job_again again = {worker_wanted, start_worker, &a};
     struct job_config config = {
@@ -251,7 +223,8 @@ static int train_locked(struct run *r, bool made)
 {
     bool crashed = false;
     char log_path[CONFIG_PATH];
-    if (check(r) || text_into(log_path, sizeof log_path, "%s/log.txt", r->out))
+    if (settle_check(r) ||
+        text_into(log_path, sizeof log_path, "%s/log.txt", r->out))
         return made ? forget(r) : -1;
     signal(SIGXFSZ, SIG_IGN); // as train/main.c does
     uint64_t start = now_ns();
@@ -280,9 +253,8 @@ static int train(int nwords, char **words)
 {
     struct run r;
     bool made = false;
-    config_defaults(&r);
-    if (config_read(&r, nwords, words) || hosts_of_job(&r) ||
-        config_say_changes(&r) || choose_out(&r, &made))
+    if (settle_words(&r, nwords, words) || config_say_changes(&r) ||
+        choose_out(&r, &made))
         return -1;
     int lock = take_lock(&r);
     if (lock < 0)

@@ -11,6 +11,11 @@ lockstep_library(memory
   FILES train/memory_plan.c train/shape.c
   LINKS model sync ps_wire pipeline optim device config base)
 
+# What run.json says to the readers of a run, and `lockstep plan` before it.
+lockstep_library(about
+  FILES train/about.c train/run_law.c
+  LINKS memory law sync model pipeline telemetry group config base m)
+
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 
 lockstep_library(train
@@ -19,7 +24,7 @@ lockstep_library(train
         train/record.c train/save.c train/identity.c train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/run_state.c train/summary.c
         train/whole.c
-  LINKS memory snapshot backends sync law model pipeline data telemetry optim
+  LINKS memory about snapshot backends sync law model pipeline data telemetry optim
         cluster_mpi cluster_zmq
         device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C
         dnnl m)

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
+#include "train/about.h"
 #include "train/identity.h"
 #include "train/summary.h"
 
@@ -62,17 +63,6 @@ static void drop_lock(struct trainer *t)
     t->lock = 0;
 }
 
-static void add_setting(void *ctx, const char *key, const char *value,
-                        bool is_number, bool shared)
-{
-    struct manifest *m = ctx;
-    (void)shared;
-    if (is_number)
-        manifest_number(m, key, strtod(value, NULL));
-    else
-        manifest_text(m, key, value);
-}
-
 // Whether a later argument sets the same key: the last one wins.
 static bool is_overruled(int argc, char *const *argv, int i)
 {
@@ -86,9 +76,7 @@ static bool is_overruled(int argc, char *const *argv, int i)
     return false;
 }
 
-// Adds two lists: "asked", the settings that repeat this run, and "effective",
-// all settings after defaults and derivation.
-static void add_settings(struct manifest *m, const struct trainer *t)
+static void add_about(struct manifest *m, const struct trainer *t)
 {
     struct run effective = t->run;
     const struct key *k = key_find(&run_keys, "transport");
@@ -96,12 +84,11 @@ static void add_settings(struct manifest *m, const struct trainer *t)
     effective.settings = t->settings;
     if (transport && value_known(transport, k->words))
         CHECK(key_set(k, &effective.settings, transport) == 0);
-    manifest_begin(m, "asked");
-    config_each_asked(&t->asked, true, add_setting, m);
-    manifest_end(m);
-    manifest_begin(m, "effective");
-    config_each(&effective, add_setting, m);
-    manifest_end(m);
+    about_write(m, &(struct about){.asked = &t->asked,
+                                   .effective = &effective,
+                                   .model = &t->whole,
+                                   .world = t->cluster->world,
+                                   .transport = transport});
 }
 
 static void add_command(struct manifest *m, int argc, char *const *argv)
@@ -193,7 +180,7 @@ static int write_run(const struct trainer *t, const struct identity *all,
     manifest_number(m, "resumed_from_step", t->step);
     add_model(m, t);
     add_data(m, t);
-    add_settings(m, t);
+    add_about(m, t);
     manifest_machine(m);
     add_versions(m);
     identity_write(m, all, t->cluster->world);

@@ -4,8 +4,10 @@
 
 #include "base/base.h"
 #include "config/config.h"
+#include "config/mesh.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
+#include "model/part.h"
 #include "pipeline/timetable.h"
 #include "sync/sync.h"
 
@@ -52,6 +54,43 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most)
         n += out[n].n > 0; // a stage has only some of the blocks
     }
     return n;
+}
+
+// accum= is called `micro` in a timetable.
+int shape_pipeline(const struct run *r, struct pipeline *p)
+{
+    int stages = mesh_size(&r->mesh, MESH_PP);
+    *p = (struct pipeline){PIPELINE_NAIVE, 1, r->accum, 1, 0};
+    if (stages == 1)
+        return 0;
+    *p = (struct pipeline){(enum pipeline_kind)r->pipeline, stages, r->accum,
+                           r->chunks, r->ahead};
+    if (p->micro > PIPELINE_MICRO)
+        return fail("accum=%d: a pipeline takes at most %d micro-batches in a "
+                    "step; try: accum=%d and a larger batch=, or more replicas",
+                    p->micro, PIPELINE_MICRO, PIPELINE_MICRO);
+    if (p->chunks > 1 && p->micro % p->stages)
+        return fail("chunks=%d: accum=%d micro-batches are no multiple of %d "
+                    "stages; try: accum=%d",
+                    p->chunks, p->micro, p->stages,
+                    (p->micro / p->stages + 1) * p->stages);
+    return pipeline_check(p);
+}
+
+int shape_cut(const struct run *r, const struct pipeline *p, int stage,
+              const struct model_config *whole, struct model_config *out)
+{
+    const struct stage_layers *cut = &r->stages;
+    int parts = p->stages * p->chunks;
+    *out = *whole;
+    if (p->stages == 1)
+        return 0;
+    if (cut->n && cut->n != parts)
+        return fail("stages=: lists the layers of %d parts, but %d stages of "
+                    "chunks=%d have %d; try: leave it out",
+                    cut->n, p->stages, p->chunks, parts);
+    return part_cut(whole, p->stages, stage, p->chunks,
+                    cut->n ? cut->layers : NULL, out);
 }
 
 int shape_first_input(const struct pipeline *p, int stage)

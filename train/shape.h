@@ -19,6 +19,13 @@ int shape_model(const struct run *r, struct model_config *out);
 // fills them. There must be at most `most`. Returns how many there are.
 int shape_blocks(const struct model_config *c, struct bucket *out, int most);
 
+// shape_pipeline: writes the timetable of a step to *out, by accum= and the
+// mesh. shape_cut: writes to *out the part of the whole model that a stage of
+// it holds. Each returns 0, or -1 after fail().
+int shape_pipeline(const struct run *r, struct pipeline *out);
+int shape_cut(const struct run *r, const struct pipeline *p, int stage,
+              const struct model_config *whole, struct model_config *out);
+
 // shape_stage: sets the numbers of activation slots, inputs and edges that a
 // stage needs (train/stages.c) in *job; with one stage it changes nothing.
 // shape_first_input: inputs before this number belong to forwards that receive

@@ -3,57 +3,21 @@
 
 #include "train/stages.h"
 
-#include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/mesh.h"
 #include "model/part.h"
 #include "train/shape.h"
 #include "train/trainer.h"
 
-static struct pipeline plan_of(const struct trainer *t)
-{
-    const struct run *r = &t->run;
-    int stages = mesh_size(&r->mesh, MESH_PP);
-    if (stages == 1)
-        return (struct pipeline){PIPELINE_NAIVE, 1, r->accum, 1, 0};
-    return (struct pipeline){(enum pipeline_kind)r->pipeline, stages, r->accum,
-                             r->chunks, r->ahead};
-}
-
-// accum= is called `micro` in a timetable.
 int stages_check(struct trainer *t)
 {
-    const struct pipeline *p = &t->plan;
-    t->plan = plan_of(t);
-    if (p->stages == 1)
-        return 0;
-    if (p->micro > PIPELINE_MICRO)
-        return fail("accum=%d: a pipeline takes at most %d micro-batches in a "
-                    "step; try: accum=%d and a larger batch=, or more replicas",
-                    p->micro, PIPELINE_MICRO, PIPELINE_MICRO);
-    if (p->chunks > 1 && p->micro % p->stages)
-        return fail("chunks=%d: accum=%d micro-batches are no multiple of %d "
-                    "stages; try: accum=%d",
-                    p->chunks, p->micro, p->stages,
-                    (p->micro / p->stages + 1) * p->stages);
-    return pipeline_check(p);
+    return shape_pipeline(&t->run, &t->plan);
 }
 
 int stages_plan(struct trainer *t)
 {
-    const struct run *r = &t->run;
-    const struct stage_layers *cut = &r->stages;
-    t->stage = mesh_at(&r->mesh, t->cluster->rank, MESH_PP);
-    t->config = t->whole;
-    if (t->plan.stages == 1)
-        return 0;
-    int parts = t->plan.stages * t->plan.chunks;
-    if (cut->n && cut->n != parts)
-        return fail("stages=: lists the layers of %d parts, but %d stages of "
-                    "chunks=%d have %d; try: leave it out",
-                    cut->n, t->plan.stages, t->plan.chunks, parts);
-    return part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
-                    cut->n ? cut->layers : NULL, &t->config);
+    t->stage = mesh_at(&t->run.mesh, t->cluster->rank, MESH_PP);
+    return shape_cut(&t->run, &t->plan, t->stage, &t->whole, &t->config);
 }
 
 bool stages_is_first(const struct trainer *t, int chunk)

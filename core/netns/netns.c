@@ -158,6 +158,21 @@ int netns_check(const char *text, int hosts)
     return parse(&n, text, hosts);
 }
 
+bool netns_allowed(void)
+{
+    enum { NET_ADMIN = 12, SYS_ADMIN = 21 }; // bits, capabilities(7)
+    const unsigned long long need = 1ull << NET_ADMIN | 1ull << SYS_ADMIN;
+    unsigned long long have = 0;
+    char line[128];
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "CapEff: %llx", &have) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return geteuid() == 0 && (have & need) == need;
+}
+
 static int add_switch(struct netns *n)
 {
     if (text_into(n->sw, sizeof n->sw, "%s-sw", n->owner) ||

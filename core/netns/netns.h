@@ -23,6 +23,10 @@ enum { NETNS_NAME = 24, NETNS_HOSTS = 64 };
 // Whether netns_open() takes `text`. 0, or -1 after fail().
 int netns_check(const char *text, int hosts);
 
+// Whether this process may make network namespaces: root, unless a container
+// took the right away.
+bool netns_allowed(void);
+
 // Makes the emulated cluster with the rate and number of hosts of `text`, or
 // with `hosts` hosts if `text` has no number. 0, or -1 after fail() (not root,
 // no ip or tc); then nothing is left. netns_close() removes it.

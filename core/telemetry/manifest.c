@@ -68,6 +68,13 @@ void manifest_end(struct manifest *m)
     m->depth--;
 }
 
+void manifest_texts(struct manifest *m, const char *key, int n,
+                    const char *const *texts)
+{
+    cJSON *list = cJSON_CreateStringArray(texts, n);
+    CHECK(list && cJSON_AddItemToObject(m->at[m->depth], key, list));
+}
+
 // The value of the first line of /proc/cpuinfo that begins with `name`.
 static void cpu_field(const char *name, char *out, size_t size)
 {
@@ -151,4 +158,14 @@ int manifest_close(struct manifest **m, const char *path)
     mem_free(*m);
     *m = NULL;
     return rc;
+}
+
+int manifest_print(struct manifest **m, FILE *f)
+{
+    char *text = cJSON_PrintUnformatted((*m)->at[0]);
+    int rc = text && fprintf(f, "%s\n", text) > 0
+                 ? 0
+                 : fail("a line of JSON cannot be written");
+    free(text);
+    return manifest_close(m, NULL) || rc ? -1 : 0;
 }

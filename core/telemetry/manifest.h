@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct manifest; // a JSON object being filled
 
@@ -21,6 +22,10 @@ void manifest_bool(struct manifest *m, const char *key, bool value);
 void manifest_begin(struct manifest *m, const char *key);
 void manifest_end(struct manifest *m);
 
+// Adds an array of n texts.
+void manifest_texts(struct manifest *m, const char *key, int n,
+                    const char *const *texts);
+
 // Adds two objects: the machine (host, kernel, processor, cores, memory), and
 // the environment variables that influence speed.
 void manifest_machine(struct manifest *m);
@@ -29,5 +34,9 @@ void manifest_machine(struct manifest *m);
 // NULL path it writes nothing. Closes the manifest in any case. 0, or -1 after
 // fail().
 int manifest_close(struct manifest **m, const char *path);
+
+// Prints the root object as one line, and closes the manifest. 0, or -1 after
+// fail().
+int manifest_print(struct manifest **m, FILE *f);
 
 #endif

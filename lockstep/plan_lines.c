@@ -1,0 +1,125 @@
+// plan_lines.c - `lockstep plan` says what runs would be, and starts none.
+//
+// Each line of standard input is a JSON array of the words of one `lockstep
+// train`. For each it prints one line: the objects that the run's run.json
+// would have (train/about.h), as far as they are known before the data are
+// read, or {"error": what train would say}. Experiments ask it about their
+// cells.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/config.h"
+#include "config/mesh.h"
+#include "lockstep/launch.h"
+#include "lockstep/settle.h"
+#include "model/part.h"
+#include "netns/netns.h"
+#include "pipeline/timetable.h"
+#include "sync/derive.h"
+#include "telemetry/manifest.h"
+#include "train/about.h"
+#include "train/shape.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = 512 };
+
+// Takes the words out of one line. Returns how many there are, or -1 after
+// fail(). They belong to *line.
+static int read_words(const char *text, cJSON **line, char *words[WORDS])
+{
+    int n = 0;
+    const cJSON *item;
+    *line = cJSON_Parse(text);
+    if (!cJSON_IsArray(*line) || cJSON_GetArraySize(*line) > WORDS)
+        return fail("plan: not an array of at most %d words: %.60s", WORDS,
+                    text);
+    cJSON_ArrayForEach(item, *line)
+    {
+        words[n] = cJSON_GetStringValue(item);
+        if (!words[n++])
+            return fail("plan: not an array of words: %.60s", text);
+    }
+    return n;
+}
+
+// Sets *part to what worker 0 holds of the model.
+static int first_part(const struct run *r, const struct pipeline *p,
+                      const struct model_config *whole,
+                      struct model_config *part)
+{
+    int slices = mesh_size(&r->mesh, MESH_TP);
+    if (shape_cut(r, p, 0, whole, part))
+        return -1;
+    return slices > 1 ? part_slice(part, slices, 0, part) : 0;
+}
+
+// Derives what the launcher and worker 0 would. The vocabulary may come from
+// the data; then it is not known, nor are sizes that depend on it.
+static int derive(struct run *r, struct model_config *whole)
+{
+    struct pipeline p;
+    struct model_config part;
+    int parts = mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP);
+    if (config_settle_batch(r, r->workers / parts) || shape_pipeline(r, &p) ||
+        shape_model(r, whole))
+        return -1;
+    struct model_config sized = *whole;
+    if (!sized.vocab)
+        sized.vocab = 256; // for the checks alone
+    if (model_check(&sized) || first_part(r, &p, &sized, &part))
+        return -1;
+    sync_derive(&r->settings, backend_find(r->sync), r->workers / parts,
+                whole->vocab ? model_nparams(&part) : 0);
+    return 0;
+}
+
+static int plan_line(const char *text)
+{
+    struct run asked, effective;
+    struct model_config whole;
+    char *words[WORDS];
+    cJSON *line = NULL;
+    int n = read_words(text, &line, words);
+    int rc = n < 0 || settle_words(&asked, n, words) || settle_check(&asked);
+    cJSON_Delete(line);
+    effective = asked;
+    rc = rc || derive(&effective, &whole) ? -1 : 0;
+    strcpy(effective.net, launch_net(&asked, netns_allowed()));
+    struct manifest *m = manifest_open();
+    if (!m)
+        return -1;
+    if (rc)
+        manifest_text(m, "error", fail_message());
+    else
+        about_write(m, &(struct about){.asked = &asked,
+                                       .effective = &effective,
+                                       .model = &whole,
+                                       .world = asked.workers});
+    return manifest_print(&m, stdout);
+}
+
+static int plan(int nwords, char **words)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int rc = 0;
+    if (nwords)
+        return fail("plan %.60s: reads lines of words from standard input",
+                    words[0]);
+    while (!rc && getline(&text, &size, stdin) > 0) {
+        text[strcspn(text, "\n")] = '\0';
+        rc = plan_line(text);
+    }
+    free(text);
+    return rc;
+}
+
+const struct command command_plan = {
+    .name = "plan",
+    .run = plan,
+};

@@ -1,0 +1,201 @@
+// about.c - writes what the readers of a run have to know about it.
+
+#include "train/about.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/config.h"
+#include "config/keys.h"
+#include "config/mesh.h"
+#include "telemetry/manifest.h"
+#include "train/run_law.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMAT = 2 };
+
+static void add_setting(void *ctx, const char *key, const char *value,
+                        bool is_number, bool shared)
+{
+    struct manifest *m = ctx;
+    (void)shared;
+    if (is_number)
+        manifest_number(m, key, strtod(value, NULL));
+    else
+        manifest_text(m, key, value);
+}
+
+static void add_settings(struct manifest *m, const struct about *a)
+{
+    manifest_begin(m, "asked");
+    config_each_asked(a->asked, true, add_setting, m);
+    manifest_end(m);
+    manifest_begin(m, "effective");
+    config_each(a->effective, add_setting, m);
+    manifest_end(m);
+}
+
+// ---- the way
+
+static int parts_of(const struct run *r)
+{
+    return mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP);
+}
+
+static bool is_ignored(const struct run *r, const struct key *k)
+{
+    return k->backend && !backend_reads(backend_find(r->sync), k->name);
+}
+
+static void add_ignored(struct manifest *m, const struct run *r)
+{
+    const char *names[CONFIG_KEYS];
+    int n = 0;
+    for (int i = 0; i < run_keys.n; i++)
+        if (is_ignored(r, &run_keys.rows[i]))
+            names[n++] = run_keys.rows[i].name;
+    manifest_texts(m, "ignores", n, names);
+}
+
+static void add_way(struct manifest *m, const struct about *a)
+{
+    const struct run *r = a->effective;
+    char promise[CONFIG_PATH];
+    const char *consistency =
+        key_show(key_find(&run_keys, "consistency"), &r->settings, promise);
+    bool bsp = r->settings.consistency.kind == CONSISTENCY_BSP;
+    manifest_begin(m, "way");
+    manifest_number(m, "servers", run_law_servers(r));
+    manifest_bool(m, "beside", run_law_beside(r, a->world));
+    manifest_bool(m, "apart", backend_find(r->sync)->apart);
+    manifest_number(m, "every", r->settings.every);
+    manifest_text(m, "promise", bsp ? "" : consistency);
+    manifest_number(m, "parts", parts_of(r));
+    manifest_number(m, "stages", mesh_size(&r->mesh, MESH_PP));
+    manifest_number(m, "slices", mesh_size(&r->mesh, MESH_TP));
+    add_ignored(m, r);
+    manifest_end(m);
+}
+
+// ---- the training
+
+static bool is_of_model(const struct key *k)
+{
+    return !strcmp(k->group, "model");
+}
+
+// Whether the losses depend on a key.
+static bool makes_training(const struct key *k)
+{
+    // Besides those of the groups model, optimizer and mistakes.
+    static const char *const more[] = {
+        "symbols", "vocab",      "val_fraction", "seed",           "steps",
+        "tf32",    "attention",  "wire",         "consistency",    "backup",
+        "every",   "outer_rule", "outer_lr",     "outer_momentum",
+    };
+    if (!strcmp(k->name, "lr_scale") || !strcmp(k->name, "base_batch"))
+        return false; // add_value() writes the learning rate they result in
+    if (is_of_model(k) || !strcmp(k->group, "optimizer") || key_is_mistake(k))
+        return true;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (!strcmp(k->name, more[i]))
+            return true;
+    return false;
+}
+
+static double global_batch(const struct about *a)
+{
+    const struct run *r = a->effective;
+    return (double)r->batch * r->accum * a->world / parts_of(r);
+}
+
+static void add_value(struct manifest *m, const struct about *a,
+                      const struct key *k)
+{
+    const struct run *r = a->effective;
+    char buf[CONFIG_PATH], number[32];
+    const char *value =
+        is_ignored(r, k) ? key_default(k) : key_show(k, key_base(k, r), buf);
+    if (!strcmp(k->name, "every") && !backend_find(r->sync)->apart)
+        value = "none"; // it exchanges gradients in every step
+    if (!strcmp(k->name, "lr") || !strcmp(k->name, "min_lr")) {
+        double factor = config_lr_factor((enum lr_scale)r->lr_scale,
+                                         global_batch(a), r->base_batch);
+        snprintf(number, sizeof number, "%.6g", strtod(value, NULL) * factor);
+        value = number;
+    }
+    manifest_text(m, k->name, value);
+}
+
+static void add_training(struct manifest *m, const struct about *a)
+{
+    char number[32];
+    manifest_begin(m, "training");
+    for (int i = 0; i < run_keys.n; i++)
+        if (makes_training(&run_keys.rows[i]))
+            add_value(m, a, &run_keys.rows[i]);
+    snprintf(number, sizeof number, "%.0f", global_batch(a));
+    manifest_text(m, "global batch", number);
+    snprintf(number, sizeof number, "%d", a->world);
+    if (a->effective->dropout > 0) // each rank has masks of its own
+        manifest_text(m, "workers", number);
+    manifest_end(m);
+    manifest_begin(m, "task");
+    for (int i = 0; i < run_keys.n; i++)
+        if (is_of_model(&run_keys.rows[i]) &&
+            strcmp(run_keys.rows[i].name, "precision"))
+            add_value(m, a, &run_keys.rows[i]);
+    manifest_end(m);
+}
+
+// ---- the law
+
+static const char *verb_name(int v)
+{
+    return v == RUN_LAW_PUSH ? "push" : group_verb_name((enum group_verb)v);
+}
+
+static void add_law(struct manifest *m, const struct about *a)
+{
+    struct run_law law;
+    run_law(a->effective, a->model, a->world, a->transport, &law);
+    manifest_begin(m, "law");
+    manifest_number(m, "bytes_tx", law.bytes);
+    manifest_begin(m, "by_verb");
+    for (int v = 0; v < RUN_LAW_VERBS; v++)
+        if (law.by_verb[v] > 0)
+            manifest_number(m, verb_name(v), law.by_verb[v]);
+    manifest_end(m);
+    manifest_number(m, "exchange_s", law.exchange_s);
+    manifest_number(m, "bubble_share", law.bubble);
+    manifest_number(m, "stage_tx", law.stages);
+    manifest_number(m, "slice_tx", law.slices);
+    manifest_end(m);
+}
+
+// ---- mistakes
+
+static void add_mistakes(struct manifest *m, const struct run *r)
+{
+    enum { MISTAKES = 8 };
+    char text[MISTAKES][CONFIG_PATH];
+    const char *at[MISTAKES];
+    int n = 0, row = 0;
+    while (n < MISTAKES && config_mistake(r, &row, text[n])) {
+        at[n] = text[n];
+        n++;
+    }
+    manifest_texts(m, "mistakes", n, at);
+}
+
+void about_write(struct manifest *m, const struct about *a)
+{
+    add_settings(m, a);
+    add_way(m, a);
+    add_training(m, a);
+    add_law(m, a);
+    add_mistakes(m, a->effective);
+    manifest_number(m, "format", FORMAT);
+}

@@ -1,0 +1,262 @@
+// run_law.c - computes the bytes and the times that the laws predict for a run.
+//
+// In a mesh each worker holds a part of the model, and exchanges gradients with
+// the workers that hold the same part. The law of bytes is the mean over all
+// parts.
+
+#include "train/run_law.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/config.h"
+#include "config/mesh.h"
+#include "model/model.h"
+#include "model/part.h"
+#include "optim/rule.h"
+#include "pipeline/timetable.h"
+#include "sync/derive.h"
+#include "sync/law.h"
+#include "sync/law_mesh.h"
+#include "sync/link.h"
+#include "sync/sync.h"
+#include "train/shape.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A run, and what follows from its settings.
+struct question {
+    const struct run *r;
+    const struct backend *row;
+    const struct model_config *whole;
+    struct pipeline plan;
+    int world, replicas, slices;
+    double width; // bytes of a gradient on the wire; NAN: not known
+    bool beside;  // each worker has a server on its host
+    bool held;    // replies come only when all gradients have come
+};
+
+// ---- servers
+
+int run_law_servers(const struct run *r)
+{
+    const struct backend *b = backend_find(r->sync);
+    return b->servers > 0 ? 1 : b->servers ? r->settings.servers.count : 0;
+}
+
+// Returns the number of emulated hosts that have only servers.
+static int own_hosts(const struct run *r, int world)
+{
+    const char *hosts = strstr(r->net, "hosts=");
+    int n = hosts ? atoi(hosts + strlen("hosts=")) : world;
+    return n > world ? n - world : 0;
+}
+
+bool run_law_beside(const struct run *r, int world)
+{
+    return backend_find(r->sync)->servers < 0 && run_law_servers(r) == world &&
+           own_hosts(r, world) == 0;
+}
+
+// ---- bytes
+
+// Returns the bytes of a gradient on the wire. Shared memory is always fp32.
+static double width_of(const struct run *r, const struct backend *row,
+                       const char *transport)
+{
+    bool shm = transport ? !strcmp(transport, "shm")
+                         : r->settings.transport == TRANSPORT_SHM;
+    bool open = !transport && r->settings.transport == TRANSPORT_AUTO &&
+                row->transports & 1u << TRANSPORT_SHM;
+    if (r->settings.wire == DTYPE_F32 || shm)
+        return 4;
+    return open ? NAN : 2;
+}
+
+// Returns the payload of n parameters that leaves a worker's host in a step. It
+// is S to servers, and 2(n-1)/n S around a ring. If worker 0 owns the
+// parameters, 2(n-1)/n S is the mean of the workers. With a server beside each
+// worker, the worker and the server each send (n-1)/n S; the replies of servers
+// that update are fp32. If only some steps exchange, it is the mean of all
+// steps, with one exchange a round and one at the end.
+static double whole_bytes(const struct question *q, double parameters)
+{
+    double n = q->replicas, bytes = parameters * q->width;
+    int every = q->r->settings.every, steps = q->r->steps;
+    int rounds = (steps + every - 1) / every;
+    if (q->beside)
+        return (n - 1) / n * (bytes + (q->held ? 4 * parameters : bytes));
+    if (q->row->traffic == TRAFFIC_NONE)
+        return 0;
+    if (!backend_has_law(q->row))
+        return NAN;
+    return q->row->servers ? bytes : 2 * (n - 1) / n * bytes * rounds / steps;
+}
+
+// Returns the verb that sends these bytes.
+static int verb_of(const struct backend *b)
+{
+    return b->servers                    ? RUN_LAW_PUSH
+           : b->traffic == TRAFFIC_OWNER ? (int)GROUP_SEND
+                                         : (int)GROUP_ALL_REDUCE;
+}
+
+// Returns the step of a backend with shards, without the units.
+static struct law_step shards_step(const struct question *q)
+{
+    return (struct law_step){
+        .world = q->replicas,
+        .micro = q->r->accum,
+        .shards = true,
+        .kind = (enum shard_level)q->r->settings.shard,
+        .grain = RULE_BLOCK,
+        .sum_bytes = (size_t)q->width,
+        // A model in 16 bits gathers its parameters in 16 bits.
+        .param_bytes = q->r->precision == PRECISION_FP32 ? 4 : 2,
+    };
+}
+
+static int shards_bytes(const struct question *q,
+                        const struct model_config *part,
+                        double out[GROUP_VERBS])
+{
+    int n = model_nblocks(part);
+    struct bucket *blocks = mem_alloc((size_t)n, sizeof *blocks);
+    struct law_step step = shards_step(q);
+    if (!blocks)
+        return -1;
+    step.cut = blocks;
+    step.count = shape_blocks(part, blocks, n);
+    law_step_mean(&step, out);
+    mem_free(blocks);
+    return 0;
+}
+
+// Adds a share of the bytes of one part of the model.
+static int add_part(const struct question *q, const struct model_config *part,
+                    double share, struct run_law *out)
+{
+    double one[RUN_LAW_VERBS] = {0};
+    if (!q->row->shards)
+        one[verb_of(q->row)] = whole_bytes(q, (double)model_nparams(part));
+    else if (shards_bytes(q, part, one))
+        return -1;
+    for (int v = 0; v < RUN_LAW_VERBS; v++) {
+        out->by_verb[v] += share * one[v];
+        out->bytes += share * one[v];
+    }
+    return 0;
+}
+
+static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
+{
+    return (struct law_mesh){
+        .rows = (double)q->r->batch * q->whole->context,
+        .channels = q->whole->channels,
+        .vocab = q->whole->vocab,
+        .width = (double)dtype_bytes(config_format(q->r)),
+        .micro = q->plan.micro,
+        .stages = q->plan.stages,
+        .chunks = q->plan.chunks,
+        .slices = q->slices,
+        .layers = layers,
+        .stage = stage,
+        .recompute = q->r->recompute,
+    };
+}
+
+// Adds the bytes of all parts: slices of stages.
+static int add_parts(const struct question *q, struct run_law *out)
+{
+    int p = q->plan.stages, t = q->slices;
+    for (int s = 0; s < p; s++) {
+        struct model_config stage, slice;
+        if (shape_cut(q->r, &q->plan, s, q->whole, &stage))
+            return -1;
+        struct law_mesh mesh = mesh_of(q, s, stage.layers);
+        out->stages += law_mesh_stages(&mesh) / p;
+        out->slices += law_mesh_slices(&mesh) / p;
+        for (int i = 0; i < t; i++)
+            if ((t > 1 && part_slice(&stage, t, i, &slice)) ||
+                add_part(q, t > 1 ? &slice : &stage, 1.0 / p / t, out))
+                return -1;
+    }
+    return 0;
+}
+
+static void no_bytes(struct run_law *out)
+{
+    out->bytes = out->stages = out->slices = NAN;
+    for (int v = 0; v < RUN_LAW_VERBS; v++)
+        out->by_verb[v] = NAN;
+}
+
+// ---- times
+
+// Reads the links of net=RATE. 0, or -1 if the law predicts no time for the
+// run.
+static int read_link(const struct question *q, struct link *link)
+{
+    static const double latency_s = 100e-6; // of a message, an estimate
+    struct links links = {0};
+    char rate[CONFIG_WORD];
+    const char *net = q->r->net;
+    snprintf(rate, sizeof rate, "%.*s", (int)strcspn(net, ","), net);
+    if (q->world < 2 || q->replicas < q->world ||
+        !isdigit((unsigned char)*rate) ||
+        q->r->settings.consistency.kind != CONSISTENCY_BSP ||
+        links_read(&links, rate, latency_s))
+        return -1;
+    *link = links.fits[0].link;
+    return 0;
+}
+
+// Returns the seconds of an exchange; NAN if there is no law for it.
+static double exchange_s(const struct question *q, double bytes)
+{
+    struct link link;
+    int apart = q->beside ? 0 : run_law_servers(q->r);
+    if (read_link(q, &link) || isnan(bytes) ||
+        (apart > 1 && own_hosts(q->r, q->world) < apart))
+        return NAN; // no law for servers beside some of the workers
+    if (q->row->shards) {
+        struct law_step step = shards_step(q);
+        return law_step_hops(&step) * link.alpha_s + bytes / link.bytes_per_s;
+    }
+    struct law law =
+        law_of(q->row, &(struct law_case){.workers = q->world,
+                                          .servers = apart,
+                                          .held = q->held,
+                                          .algorithm = q->r->settings.algorithm,
+                                          .every = q->r->settings.every});
+    return law_seconds(&law, &link, (double)model_nparams(q->whole) * q->width);
+}
+
+void run_law(const struct run *r, const struct model_config *whole, int world,
+             const char *transport, struct run_law *out)
+{
+    struct question q = {
+        .r = r,
+        .row = backend_find(r->sync),
+        .whole = whole,
+        .world = world,
+        .slices = mesh_size(&r->mesh, MESH_TP),
+        .beside = run_law_beside(r, world),
+    };
+    *out = (struct run_law){.exchange_s = NAN, .bubble = NAN};
+    bool planned = !shape_pipeline(r, &q.plan);
+    q.replicas = planned ? world / (q.plan.stages * q.slices) : 0;
+    q.width = width_of(r, q.row, transport);
+    q.held = sync_holds(&r->settings, q.row);
+    if (planned && q.plan.stages > 1)
+        out->bubble = timetable_bubble(&q.plan);
+    if (!planned || model_check(whole) || isnan(q.width) || add_parts(&q, out))
+        no_bytes(out);
+    out->exchange_s = exchange_s(&q, out->bytes);
+    if (q.plan.stages == 1)
+        out->stages = NAN;
+    if (q.slices == 1)
+        out->slices = NAN;
+}

@@ -11,8 +11,6 @@
 
 #include "lockstep/explain_svg.h"
 
-#include "lockstep/html.h"
-
 #include "base/base.h"
 #include "config/backends.h"
 #include "telemetry/span.h"
@@ -56,6 +54,21 @@ struct picture {
     size_t n, capacity;
     double y;
 };
+
+// Writes text with <, > and & escaped.
+static void put_text(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<')
+            fputs("&lt;", f);
+        else if (*text == '>')
+            fputs("&gt;", f);
+        else if (*text == '&')
+            fputs("&amp;", f);
+        else
+            fputc(*text, f);
+    }
+}
 
 static bool computes(enum span_kind k)
 {
@@ -182,7 +195,7 @@ static int draw_panel(struct picture *s, const struct panel *p)
     panel_name(p, name);
     fprintf(s->f, "<text x='0' y='%.0f' font-weight='bold' fill='%s'>",
             s->y + 17, p->result.row ? p->result.row->colour : "#222");
-    html_text(s->f, name);
+    put_text(s->f, name);
     fprintf(s->f,
             "</text><text x='%d' y='%.0f' text-anchor='end' fill='#555'>"
             "%.2f ms",

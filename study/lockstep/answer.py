@@ -210,38 +210,50 @@ class Choice:
         return [s for s in (*said, self.price()) if s]
 
 
-def choices(study):
-    """The cells of a study by what is not a way of agreeing. One worker has nobody to
-    agree with, so it joins every choice of its batch and model, on any links that it
-    has. If no choice has two cells, all cells are one choice."""
-    groups = []  # [(settings, cells)]
+# What makes a choice. Where it leaves a cell alone, the last of these does not count.
+CHOSEN = ("net", "workers", "global_batch")
+
+
+def _groups(study, keys):
+    """[(settings, cells)] of the cells that agree in these keys, and in the model if
+    there are any. One worker has nobody to agree with, so it joins every group of its
+    batch and model, on any links that it has."""
+    groups = []
     for cell in study.filled:
         run = study.first(cell)
-        settings = {"net": run.net, "workers": run.world, "global_batch": run.global_batch}
+        whole = {"net": run.net, "workers": run.world, "global_batch": run.global_batch}
+        settings = {k: whole[k] for k in keys}
         for known, cells in groups:
-            if known == settings and not differences(study.first(cells[0]), run, "task"):
+            if known == settings and not (keys and differences(
+                    study.first(cells[0]), run, "task")):
                 cells.append(cell)
                 break
         else:
             groups.append((settings, [cell]))
-    lone = [g for g in groups if g[0]["workers"] == 1]
+    lone = [g for g in groups if g[0].get("workers") == 1]
     joined = set()
     for settings, cells in groups:
         for other, more in lone:
             if settings["workers"] > 1 and other["net"] in ("", settings["net"]) and \
-                    other["global_batch"] == settings["global_batch"] and not differences(
-                        study.first(cells[0]), study.first(more[0]), "task"):
+                    other.get("global_batch") == settings.get("global_batch") and \
+                    not differences(study.first(cells[0]), study.first(more[0]), "task"):
                 cells += more
                 joined |= set(map(id, more))
-    several = [(s, sorted(cells, key=study.cells.index)) for s, cells in groups
-               if len(cells) > 1 and not (s["workers"] == 1 and id(cells[0]) in joined)]
+    return [(s, sorted(cells, key=study.cells.index)) for s, cells in groups
+            if not (s.get("workers") == 1 and id(cells[0]) in joined)]
+
+
+def choices(study):
+    """The cells of a study by what is not a way of agreeing: a list of Choice."""
     timed = study.target is not None and one_task(study)
-    if not several:
-        return [Choice(study, study.filled, {}, timed)] if len(study.filled) > 1 else []
-    named = [k for k in ("net", "workers", "global_batch")
-             if len({s[k] for s, _ in several}) > 1 or (k == "net" and several[0][0][k])]
+    for n in range(len(CHOSEN), -1, -1):
+        groups = _groups(study, CHOSEN[:n])
+        if all(len(cells) > 1 for _, cells in groups):
+            break
+    named = [k for k in CHOSEN[:n] if len({s[k] for s, _ in groups}) > 1 or
+             (k == "net" and groups[0][0][k])]
     return [Choice(study, cells, {k: s[k] or "none" for k in named}, timed)
-            for s, cells in several]
+            for s, cells in groups if len(cells) > 1]
 
 
 def _over_all(found):

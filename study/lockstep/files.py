@@ -98,14 +98,19 @@ def number(text):
     return None if math.isnan(value) else value
 
 
-def make_folder(path):
-    """Makes a folder of our own. A link in its place is refused."""
+def make_folder(path, *parts):
+    """Makes the folder path/part/part.. and returns its path. A link in the place of
+    a part is refused: it may lead out of the folder."""
     try:
         os.makedirs(path, exist_ok=True)
+        for part in parts:
+            path = os.path.join(path, part)
+            if os.path.islink(path):
+                raise Error(f"{visible(path)}: a link, not a folder; try: remove it")
+            os.makedirs(path, exist_ok=True)
     except OSError as e:
         raise Error(f"{visible(path)}: {e.strerror}") from None
-    if os.path.islink(path):
-        raise Error(f"{visible(path)}: a link, not a folder; try: remove it")
+    return path
 
 
 @contextlib.contextmanager

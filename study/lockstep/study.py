@@ -313,8 +313,7 @@ def join(folders, out):
         links.append((path, Cell(name, []).folder))
     make_folder(out)
     for path, name in links:
-        make_folder(os.path.join(out, "cells", name))
-        link = os.path.join(out, "cells", name, "r1")
+        link = os.path.join(make_folder(out, "cells", name), "r1")
         if os.path.islink(link):
             os.unlink(link)
         os.symlink(path, link)

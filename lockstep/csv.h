@@ -1,4 +1,5 @@
-// csv.h - reads the CSV files that Lockstep writes: one header row, no quotes.
+// csv.h - reads the CSV files that Lockstep writes: one header row, then
+// rows of cells (telemetry/cell.h).
 
 #ifndef LOCKSTEP_CSV_H
 #define LOCKSTEP_CSV_H

@@ -150,8 +150,10 @@ foreach(test lockstep refusals)
 endforeach()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  add_test(NAME plan COMMAND ${Python3_EXECUTABLE} tests/plan.py
-                             ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
-           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(plan PROPERTIES TIMEOUT 300 LABELS jobs)
+  foreach(test plan names)
+    add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py
+                                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 300 LABELS jobs)
+  endforeach()
 endif()

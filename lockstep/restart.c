@@ -5,13 +5,14 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "telemetry/cell.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE = 1024, WHY = 768 };
+enum { LINE = 2048, WHY = 768, STEP = 3 };
 
 static const double first_wait_s = 1, longest_wait_s = 60;
 
@@ -23,7 +24,7 @@ static long last_row(const char *path)
     FILE *f = file_open(path);
     while (f && fgets(line, sizeof line, f))
         if (strchr(line, '\n') &&
-            sscanf(line, "%*[^,],%*[^,],%*d,%ld", &read) == 1)
+            sscanf(cell_at(line, STEP), "%ld", &read) == 1)
             step = read;
     if (f)
         fclose(f);

@@ -7,6 +7,7 @@
 #include "telemetry/steps.h"
 
 #include "base/base.h"
+#include "telemetry/cell.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024 };
+enum { PATH = 1200, LINE = 2048, RANK = 2, STEP = 3 };
 
 struct part {
     FILE *file;
@@ -27,7 +28,7 @@ static void part_next(struct part *p)
 {
     p->step = INT_MAX;
     while (p->file && fgets(p->line, sizeof p->line, p->file))
-        if (sscanf(p->line, "%*[^,],%*[^,],%*d,%d", &p->step) == 1)
+        if (sscanf(cell_at(p->line, STEP), "%d", &p->step) == 1)
             return;
 }
 
@@ -166,8 +167,9 @@ static int read_row(struct reader *r, const char *line)
     int rank, step, skipped, dropped, used = 0;
     unsigned long long tokens, step_us, tx, rx;
     double time_s, loss;
+    line = cell_at(line, RANK);
     if (sscanf(line,
-               "%*[^,],%*[^,],%d,%d,%llu,%lf,%lf,%*[^,],%*[^,],%*[^,],%d,%d,"
+               "%d,%d,%llu,%lf,%lf,%*[^,],%*[^,],%*[^,],%d,%d,"
                "%*d,%llu,%*d,%*d,%*d,%*d,%llu,%llu,%*d,%*d,%n",
                &rank, &step, &tokens, &time_s, &loss, &skipped, &dropped,
                &step_us, &tx, &rx, &used) != 10 ||

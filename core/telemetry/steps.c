@@ -3,6 +3,7 @@
 #include "telemetry/steps.h"
 
 #include "base/base.h"
+#include "telemetry/cell.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024, RESTARTS = 23, LOST_S = 31, COLUMNS };
+enum { PATH = 1200, LINE = 2048 };
+enum { RANK = 2, RESTARTS = 23, LOST_S = 31, COLUMNS };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
@@ -21,7 +23,7 @@ static const char header[] =
 struct steps {
     FILE *file;
     char path[PATH];
-    char run[256], backend[64];
+    char run[CELL_NAME], backend[64];
     int rank, restarts, lost;
     double lost_s;
 };
@@ -33,22 +35,16 @@ static int file_path(char path[PATH], const char *out, int rank, int world)
     return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
 }
 
-// Column k of a row, from 0; "" if the row is shorter.
-static const char *column(const char *line, int k)
-{
-    for (; *line && k > 0; line++)
-        k -= *line == ',';
-    return line;
-}
-
 // Copies a row, with 0 in the columns that it lacks because an older version
 // wrote it.
 static void copy_row(FILE *to, const char *line)
 {
     int columns = 1;
     fputs(line, to);
-    for (; *line; line++)
-        columns += *line == ',';
+    while (*(line = cell_end(line)) == ',') {
+        columns++;
+        line++;
+    }
     for (; columns < COLUMNS; columns++)
         fputs(",0", to);
     fputc('\n', to);
@@ -66,12 +62,12 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     while (fgets(line, sizeof line, from)) {
         int whose, step;
         double t;
-        if (sscanf(line, "%*[^,],%*[^,],%d,%d,%*d,%lf", &whose, &step, &t) !=
+        if (sscanf(cell_at(line, RANK), "%d,%d,%*d,%lf", &whose, &step, &t) !=
                 3 ||
             whose != s->rank)
             continue;
-        sscanf(column(line, RESTARTS), "%d,%d", &restarts, &s->lost);
-        sscanf(column(line, LOST_S), "%lf", &s->lost_s);
+        sscanf(cell_at(line, RESTARTS), "%d,%d", &restarts, &s->lost);
+        sscanf(cell_at(line, LOST_S), "%lf", &s->lost_s);
         end = t;
         dropped += step > keep;
         if (step > keep)
@@ -114,7 +110,7 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
     s->rank = rank;
     s->restarts = restarts;
     *time_s = 0;
-    if (text_into(s->run, sizeof s->run, "%s", slash ? slash + 1 : dir) ||
+    if (cell_write(s->run, sizeof s->run, slash ? slash + 1 : dir) ||
         text_into(s->backend, sizeof s->backend, "%s", backend) ||
         file_path(s->path, dir, rank, world) ||
         text_into(next, sizeof next, "%s.next", s->path))

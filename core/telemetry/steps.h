@@ -3,7 +3,7 @@
 //     steps.csv          one worker, or the rows of all after the job's end
 //     steps.R.csv        rank R of several, during the job
 //
-// Values are separated by commas. There is one header row, with units in the
+// Values are cells (telemetry/cell.h). There is one header row, with units in the
 // names. If a step has no value for a column (mostly val_loss), the column is
 // empty.
 //

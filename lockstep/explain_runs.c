@@ -50,7 +50,8 @@ struct copy {
     bool any;
 };
 
-static int copy_event(void *ctx, const char *line, const cJSON *event)
+// Prints the parsed event again. So the page gets what was checked.
+static int copy_event(void *ctx, const cJSON *event)
 {
     struct copy *c = ctx;
     const struct panel *p = c->panel;
@@ -60,13 +61,17 @@ static int copy_event(void *ctx, const char *line, const cJSON *event)
     if (kind != 'M' &&
         (kind != 'X' || !(begin < p->end_us) || !(end > p->begin_us)))
         return 0;
+    char *text = cJSON_PrintUnformatted(event);
+    if (!text)
+        return fail("memory: none left to print an event");
     fprintf(c->f, "%s", c->any ? ",\n" : "\n");
     c->any = true;
-    for (; *line; line++)
-        if (*line == '<')
+    for (const char *at = text; *at; at++)
+        if (*at == '<')
             fputs("\\u003c", c->f);
         else
-            fputc(*line, c->f);
+            fputc(*at, c->f);
+    free(text);
     return 0;
 }
 

@@ -85,7 +85,7 @@ static int find_kind(const char *name)
     return -1;
 }
 
-static int take_bar(void *ctx, const char *line, const cJSON *event)
+static int take_bar(void *ctx, const cJSON *event)
 {
     struct picture *s = ctx;
     const struct panel *p = s->panel;
@@ -93,7 +93,6 @@ static int take_bar(void *ctx, const char *line, const cJSON *event)
     double end = begin + event_number(event, "dur");
     double most = p->end_us - p->begin_us, rank = event_number(event, "pid");
     int kind = find_kind(event_word(event, "name"));
-    (void)line;
     if (kind < 0 || *event_word(event, "ph") != 'X' || rank >= TRACE_SERVER ||
         !(begin < most) || !(end > 0))
         return 0;

@@ -8,10 +8,12 @@
 #include "telemetry/times.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PATH = 1200 };
 
@@ -183,7 +185,7 @@ static int add_earlier(struct row rows[ROWS], const char *out, const char *who)
     int n, steps = 0;
     if (text_into(path, sizeof path, "%s/breakdown.csv", out))
         return 0;
-    FILE *f = fopen(path, "re");
+    FILE *f = access(path, F_OK) ? NULL : file_open(path);
     while (f && fgets(line, sizeof line, f)) {
         if (sscanf(line, "%15[^,],%15[^,],%lf,%*f,%d", rank, kind, &seconds,
                    &n) != 4 ||

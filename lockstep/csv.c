@@ -99,14 +99,6 @@ const char *csv_text(const struct csv *c, int row, int col)
                    : c->cells[(size_t)row * (size_t)c->ncols + (size_t)col];
 }
 
-void csv_put(FILE *f, double v)
-{
-    if (isnan(v))
-        fputs(",", f);
-    else
-        fprintf(f, ",%.7g", v);
-}
-
 double csv_number(const struct csv *c, int row, int col)
 {
     const char *text = csv_text(c, row, col);

@@ -92,13 +92,13 @@ static void put_bytes(const struct panel *p, const struct csv *steps, FILE *f)
 
 static void put_law(const struct panel *p, FILE *f)
 {
-    const struct backend *row = p->result.row;
-    double bytes = p->result.value[METRIC_BYTES_LAW];
+    const struct backend *row = p->run.row;
+    double bytes = p->run.law_bytes_tx;
     // With every= the law gives the mean of all steps. No single step has it.
     if (!(bytes > 0) || (row && row->apart))
         return;
     fprintf(f, ",\n\"law\": {");
-    for (int r = 0; r < p->result.world; r++)
+    for (int r = 0; r < p->run.world; r++)
         fprintf(f, "%s\"%d\": {\"out\": %.0f, \"in\": %.0f}", r ? ", " : "", r,
                 bytes, bytes);
     fprintf(f, "}");
@@ -106,7 +106,7 @@ static void put_law(const struct panel *p, FILE *f)
 
 static int put_panel(const struct panel *p, FILE *f)
 {
-    const struct result *r = &p->result;
+    const struct recorded *r = &p->run;
     struct copy copy = {p, f, false};
     struct csv steps;
     char path[CONFIG_PATH], name[128], text[512];

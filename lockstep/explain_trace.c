@@ -144,7 +144,7 @@ static int median_step(struct panel *p)
 // end. If workers do not wait for each other, it is worker 0's time.
 static int choose_step(struct panel *p, int asked)
 {
-    bool apart = *p->result.consistency;
+    bool apart = *p->run.consistency;
     p->step = asked ? asked : median_step(p);
     if (p->step < 0)
         return -1;
@@ -168,27 +168,24 @@ static int choose_step(struct panel *p, int asked)
 int panel_open(struct panel *p, const char *folder, int step)
 {
     p->folder = folder;
-    return result_read(&p->result, folder) ||
-                   trace_each(folder, take_step, p) || choose_step(p, step)
+    return recorded_read(&p->run, folder) || trace_each(folder, take_step, p) ||
+                   choose_step(p, step)
                ? -1
                : 0;
 }
 
 void panel_close(struct panel *p)
 {
-    result_free(&p->result);
     mem_free(p->steps);
 }
 
 void panel_name(const struct panel *p, char text[128])
 {
-    const struct result *r = &p->result;
+    const struct recorded *r = &p->run;
     bool travels =
         r->world > 1 && *r->transport && strcmp(r->transport, "none");
-    char shard[32] = "";
-    if (r->row && r->row->shards)
-        result_setting(r, "shard", shard, sizeof shard);
-    snprintf(text, 128, "%s%s%s%s%s%s%s, %d worker%s", r->backend,
+    const char *shard = r->row && r->row->shards ? r->shard : "";
+    snprintf(text, 128, "%s%s%.31s%s%s%s%s, %d worker%s", r->backend,
              *shard ? " shard=" : "", shard, travels ? " over " : "",
              travels ? r->transport : "", *r->consistency ? " " : "",
              r->consistency, r->world, r->world > 1 ? "s" : "");

@@ -3,7 +3,7 @@
 #ifndef LOCKSTEP_EXPLAIN_TRACE_H
 #define LOCKSTEP_EXPLAIN_TRACE_H
 
-#include "lockstep/result.h"
+#include "lockstep/recorded.h"
 
 #include <stddef.h>
 
@@ -16,7 +16,7 @@ struct step_span { // one step of one worker
 
 struct panel { // a run, and the step to show
     const char *folder;
-    struct result result;
+    struct recorded run;
     struct step_span *steps;
     size_t nsteps, capacity;
     int step;

@@ -185,7 +185,7 @@ void panel_name(const struct panel *p, char text[128])
     bool travels =
         r->world > 1 && *r->transport && strcmp(r->transport, "none");
     const char *shard = r->row && r->row->shards ? r->shard : "";
-    snprintf(text, 128, "%s%s%.31s%s%s%s%s, %d worker%s", r->backend,
+    snprintf(text, 128, "%s%s%s%s%s%s%s, %d worker%s", r->backend,
              *shard ? " shard=" : "", shard, travels ? " over " : "",
              travels ? r->transport : "", *r->consistency ? " " : "",
              r->consistency, r->world, r->world > 1 ? "s" : "");

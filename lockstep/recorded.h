@@ -10,7 +10,7 @@
 struct cJSON;
 
 struct recorded {
-    char backend[32], transport[16], consistency[32], shard[32];
+    char backend[32], transport[16], consistency[16], shard[16];
     const struct backend *row; // NULL: this build has no such backend
     int world;
     bool oversubscribed;

@@ -13,7 +13,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -103,11 +102,11 @@ class Runner:
         return os.path.lexists(os.path.join(self.folder(cell, repeat), "summary.json"))
 
     def check(self):
-        """Refuses runs of other settings, and repeats that this build and machine
-        cannot add to."""
+        """Refuses runs of other settings, and repeats to which this build cannot add.
+        (Whether machine and data are the same is known after the next run.)"""
         study = Study.__new__(Study)
         study.out, study.ini, study.runs, study.unfinished = self.out, self.ini, [], []
-        here = {"build": _revision(), "host": socket.gethostname()}
+        build = _revision()
         for cell, plan in zip(self.cells, self.plans):
             asked = {k: v for k, v in plan["asked"].items() if k not in ("out", "resume")}
             repeats = range(1, self.experiment.repeat + 1)
@@ -117,15 +116,12 @@ class Runner:
                 run = Run(self.folder(cell, repeat), cell, repeat)
                 study.check(run, asked)
                 study.runs.append(run)
-                then = {"build": run.text("revision"), "host": run.text("machine.host")}
-                if all(self.done(cell, k) for k in repeats):
-                    continue
-                for key, value in here.items():
-                    if value and then[key] and value != then[key]:
-                        raise Error(f"{visible(self.out)}: {cell.name}, repeat {repeat} has "
-                                    f"{key}={then[key]}, and a further repeat would have "
-                                    f"{key}={value}; try: fresh=1 to run all again, or "
-                                    "another out=")
+                then = run.text("revision")
+                if not all(self.done(cell, k) for k in repeats) and "" != then != build != "":
+                    raise Error(f"{visible(self.out)}: {cell.name}, repeat {repeat} has "
+                                f"build={then}, and a further repeat would have "
+                                f"build={build}; try: fresh=1 to run all again, or "
+                                "another out=")
 
     def begin(self, fresh):
         """Checks what is there; then writes the INI file and command.txt beside it."""

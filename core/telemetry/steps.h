@@ -3,9 +3,9 @@
 //     steps.csv          one worker, or the rows of all after the job's end
 //     steps.R.csv        rank R of several, during the job
 //
-// Values are cells (telemetry/cell.h). There is one header row, with units in the
-// names. If a step has no value for a column (mostly val_loss), the column is
-// empty.
+// Values are cells (telemetry/cell.h). There is one header row, with units in
+// the names. If a step has no value for a column (mostly val_loss), the column
+// is empty.
 //
 // loss           of the rank's own batch
 // val_loss       of the rank's own share of the validation batches. The job's

@@ -79,6 +79,7 @@ struct steps_summary {
     double seconds_lost;  // not in `seconds`; the largest of all ranks
     double median_step_s; // harmonic mean of the ranks' median steps
     double tokens_per_s;  // of the whole job: tokens of a step / median_step_s
+    double mean_step_s, mean_bubble_s; // of all rows
     uint64_t tokens, bytes_out, bytes_in;
 };
 

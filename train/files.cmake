@@ -19,7 +19,7 @@ lockstep_library(about
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 
 lockstep_library(train
-  FILES train/check.c train/compute.c train/folder.c train/lend.c train/loop.c
+  FILES train/check.c train/compute.c train/folder.c train/idle.c train/lend.c train/loop.c
         train/observe.c train/pace.c train/parts.c train/place.c train/progress.c
         train/record.c train/save.c train/identity.c train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/run_state.c train/summary.c

@@ -264,7 +264,8 @@ static const struct key rows[] = {
          "as backward instead of computing; messages travel as in training"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
  .help = "RATE[,hosts=N], as in 1gbit: each worker and server on an emulated "
-         "host behind links of that rate; needs root"},
+         "host behind links of that rate; needs root; ?RATE: without root go "
+         "on without such links"},
 
 {"backend", "wire", "fp32", KEY_CHOICE, SET(wire), .words = WIRE_FORMATS,
  .help = "number format of gradients while they travel"},

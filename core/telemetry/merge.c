@@ -184,14 +184,14 @@ static int read_row(struct reader *r, const char *line)
     r->ranks++;
     r->loss += loss;
     int restarts = 0, lost = 0;
-    double lost_s = 0;
+    double lost_s = 0, bubble_us = 0;
     const char *val = line + used, *after = strchr(val, ',');
     if (*val != '\n' && *val != '\0' && *val != ',') {
         r->val += strtod(val, NULL);
         r->val_ranks++;
     }
-    if (after && sscanf(after, ",%d,%d,%*d,%*d,%*d,%*d,%*d,%*d,%lf", &restarts,
-                        &lost, &lost_s) >= 2) {
+    if (after && sscanf(after, ",%d,%d,%*d,%*d,%lf,%*d,%*d,%*d,%lf", &restarts,
+                        &lost, &bubble_us, &lost_s) >= 2) {
         s->restarts = restarts > s->restarts ? restarts : s->restarts;
         s->lost = lost > s->lost ? lost : s->lost;
         s->seconds_lost = lost_s > s->seconds_lost ? lost_s : s->seconds_lost;
@@ -202,6 +202,8 @@ static int read_row(struct reader *r, const char *line)
     s->seconds = time_s > s->seconds ? time_s : s->seconds;
     s->bytes_out += tx;
     s->bytes_in += rx;
+    s->mean_step_s += (double)step_us * 1e-6;
+    s->mean_bubble_s += bubble_us * 1e-6;
     return add_step_time(r, rank, (double)step_us * 1e-6);
 }
 
@@ -275,6 +277,8 @@ int steps_summarise(const char *out, int every, struct steps_summary *sum)
                         LINE);
     fclose(f);
     finish_step(&r);
+    sum->mean_step_s /= (double)r.ntimed;
+    sum->mean_bubble_s /= (double)r.ntimed;
     if (r.ntimed) {
         sum->median_step_s = pace(r.timed, join_rounds(r.timed, r.ntimed));
         sum->tokens_per_s =

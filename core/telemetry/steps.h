@@ -3,9 +3,9 @@
 //     steps.csv          one worker, or the rows of all after the job's end
 //     steps.R.csv        rank R of several, during the job
 //
-// Values are cells (telemetry/cell.h). There is one header row, with units in the
-// names. If a step has no value for a column (mostly val_loss), the column is
-// empty.
+// Values are cells (telemetry/cell.h). There is one header row, with units in
+// the names. If a step has no value for a column (mostly val_loss), the column
+// is empty.
 //
 // loss           of the rank's own batch
 // val_loss       of the rank's own share of the validation batches. The job's
@@ -79,6 +79,7 @@ struct steps_summary {
     double seconds_lost;  // not in `seconds`; the largest of all ranks
     double median_step_s; // harmonic mean of the ranks' median steps
     double tokens_per_s;  // of the whole job: tokens of a step / median_step_s
+    double mean_step_s, mean_bubble_s; // of all rows
     uint64_t tokens, bytes_out, bytes_in;
 };
 

@@ -181,7 +181,7 @@ class Study:
         for cell in self.cells:
             lost = set().union(*(r.lacks for r in self.of(cell)))
             kept = [w for w in cell.name.split(" ") if w.partition("=")[0] not in lost]
-            cell.shown = " ".join(kept) or cell.folder.split("_")[0]
+            cell.shown = " ".join(kept).replace("=?", "=") or cell.folder.split("_")[0]
         for cell in self.cells:
             same = [c for c in self.cells if c.shown == cell.shown]
             if len(same) > 1:

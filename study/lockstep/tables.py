@@ -87,10 +87,9 @@ def memory_table(study):
 def verbs_table(study):
     """Rows of verbs.csv."""
     for cell in study.filled:
-        run, columns = study.first(cell), {}
+        law, columns = study.first(cell).get("law.by_verb", {}), {}
         for verb in VERBS:
-            law = run.get("law.by_verb", {})
-            columns |= {f"{verb}_bytes": run.sent(verb) or 0,
+            columns |= {f"{verb}_bytes": study.sent(cell, verb),
                         f"law_{verb}_bytes": law.get(verb, 0) if law else None}
         yield {**_head(study, cell), **columns}
 

@@ -321,11 +321,11 @@ def check_rows(job, rows, out):
     run = json.loads((out / "run.json").read_text())
     summary = json.loads((out / "summary.json").read_text())
     law = run["law"]["bytes_tx"]
-    # A library does not report what it sends. Blocks that an evaluation gathers are
+    # A library does not report what it sends. Blocks that an evaluation or verify= gathers are
     # still there in the next step, and so are those of a step that was skipped.
     uncounted = is_free(job) or job.get("elastic") or job["sync"] == "allreduce" or \
         job.get("carrier") == "library" or any(r["skipped"] != "0" for r in rows.values()) \
-        or (job.get("shard", 1) > 1 and job["eval"])
+        or (job.get("shard", 1) > 1 and (job["eval"] or job.get("verify")))
     if law is not None and not uncounted:
         counted = sum(float(r["bytes_tx"]) for r in rows.values()) / job["steps"] / world
         # norms, flags and checks of verify= are small vectors beside the law

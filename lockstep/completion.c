@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 #include "config/keys.h"
-#include "lockstep/figure.h"
+#include "lockstep/study.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +18,6 @@ static const char *const more[] = {"figure", "figures", "repeat", "baseline",
                                    "target_loss"};
 
 enum { MORE = sizeof more / sizeof *more };
-
-// Prints the names of figures_list() without their descriptions.
-static void put_figures(FILE *f)
-{
-    char *text = NULL, *save = NULL;
-    size_t bytes = 0;
-    FILE *list = open_memstream(&text, &bytes);
-    if (!list)
-        return;
-    figures_list(list);
-    fclose(list);
-    for (char *l = strtok_r(text, "\n", &save); l;
-         l = strtok_r(NULL, "\n", &save))
-        fprintf(f, " %.*s", (int)strcspn(l + 2, " "), l + 2);
-    free(text);
-}
 
 static bool is_path(const struct key *k)
 {
@@ -63,7 +47,8 @@ static void put_values(FILE *f, const char *files)
         fputs(" ;;\n", f);
     }
     fputs("    figure | figures) words='none", f);
-    put_figures(f);
+    if (study_call(f, "figures", NULL, NULL))
+        log_line("%s", fail_message());
     fputs("' ;;\n", f);
 }
 

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// In bytes. This is enough for a million steps of four workers.
-static const size_t LARGEST = (size_t)1 << 31;
+// A cell takes at least one byte of the file, and a pointer. So all cells take
+// at most 9 times the file's bytes.
+enum { SHARE = 16 }; // of the free memory: the largest file
 
 static int count_lines(const char *text)
 {
@@ -47,7 +48,7 @@ static char *split(char *row, char **cells, int ncols)
 
 int csv_open(struct csv *c, const char *path)
 {
-    char *text = file_read(path, LARGEST);
+    char *text = file_read(path, mem_available() / SHARE);
     *c = (struct csv){0};
     return text ? csv_take(c, text, path) : -1;
 }
@@ -96,14 +97,6 @@ const char *csv_text(const struct csv *c, int row, int col)
 {
     return col < 0 ? ""
                    : c->cells[(size_t)row * (size_t)c->ncols + (size_t)col];
-}
-
-void csv_put(FILE *f, double v)
-{
-    if (isnan(v))
-        fputs(",", f);
-    else
-        fprintf(f, ",%.7g", v);
 }
 
 double csv_number(const struct csv *c, int row, int col)

@@ -30,7 +30,4 @@ int csv_column(const struct csv *c, const char *name);
 const char *csv_text(const struct csv *c, int row, int col);
 double csv_number(const struct csv *c, int row, int col);
 
-// Writes a comma and the number. NaN is written as an empty cell.
-void csv_put(FILE *f, double v);
-
 #endif

@@ -4,9 +4,10 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "config/config.h"
 #include "lockstep/csv.h"
-#include "lockstep/result.h"
+#include "lockstep/recorded.h"
 
 #include <cjson/cJSON.h>
 #include <glob.h>
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TAIL = 1 << 15, LAST_STEPS = 20 };
+enum { TAIL = 1 << 15, LAST_STEPS = 20, MOST_WORKERS = 4096 };
 
 // Reads the header of a CSV file and its last whole rows, as a smaller CSV
 // file. 0, or -1 if there are no rows.
@@ -183,10 +184,10 @@ static int read_run(struct live *l)
     const cJSON *world = cJSON_GetObjectItemCaseSensitive(run, "world");
     const cJSON *backend = cJSON_GetObjectItemCaseSensitive(run, "backend");
     const cJSON *steps =
-        cJSON_GetObjectItemCaseSensitive(result_settings(run), "steps");
+        cJSON_GetObjectItemCaseSensitive(recorded_settings(run), "steps");
     int rc = 0;
     if (!cJSON_IsNumber(world) || !cJSON_IsString(backend) ||
-        world->valueint < 1 || world->valueint > RESULT_WORKERS)
+        world->valueint < 1 || world->valueint > MOST_WORKERS)
         rc = fail("%s: not the run.json of a run", path);
     else
         rc = text_into(l->backend, sizeof l->backend, "%s",
@@ -236,8 +237,10 @@ void live_free(struct live *l)
 
 double live_slowness(const struct live *l, int worker)
 {
-    double v[RESULT_WORKERS];
+    double v[MOST_WORKERS];
+    int n = 0;
     for (int i = 0; i < l->world; i++)
-        v[i] = l->at[i].compute_s;
-    return l->at[worker].compute_s / range_of(v, l->world).median;
+        if (!isnan(l->at[i].compute_s))
+            v[n++] = l->at[i].compute_s;
+    return n ? l->at[worker].compute_s / median(v, n) : NAN;
 }

@@ -6,8 +6,8 @@
 
 #include "lockstep/simulate_pipeline.h"
 
-#include "lockstep/figure.h"
 #include "lockstep/list.h"
+#include "lockstep/study.h"
 
 #include "base/base.h"
 #include "base/file.h"
@@ -210,15 +210,13 @@ static int answer(const struct question *q)
             rc = row(q, k, f);
     if (fclose(f) && !rc)
         rc = fail("%s: %s", path, strerror(errno));
-    if (!rc)
-        rc = figure_draw("pipeline", q->out, q->out, "");
-    if (!rc)
-        printf("\nidle: share of the stages' time. formula: the same for equal "
-               "stages and a hop of 0 ms.\nslots: micro-batches whose "
-               "activations a stage keeps at the same time.\n%s\n"
-               "%s/pipeline.png\n",
-               path, q->out);
-    return rc;
+    if (rc)
+        return -1;
+    printf("\nidle: share of the stages' time. formula: the same for equal "
+           "stages and a hop of 0 ms.\nslots: micro-batches whose "
+           "activations a stage keeps at the same time.\n%s\n",
+           path);
+    return study_call(stdout, "report", q->out, "figure=pipeline");
 }
 
 int simulate_pipeline(int nwords, char **words)

@@ -6,7 +6,6 @@
 #include "base/file.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,20 +145,15 @@ int links_read(struct links *l, const char *text, double alpha_s)
         l->fits[0] = (struct link_fit){.who = "tcp", .link = {alpha_s, rate}};
         return 0;
     }
-    FILE *f = fopen(text, "re");
-    if (!f)
-        return fail("link=%s: %s; want a rate, as 25gbit or 3MB/s, or a "
-                    "file of lockstep bench link|sync out=FILE",
-                    text, strerror(errno));
-    char *all = mem_alloc(FILE_MOST, 1);
-    size_t got = all ? fread(all, 1, FILE_MOST - 1, f) : 0;
-    fclose(f);
-    int rc = !all                   ? -1
-             : got == FILE_MOST - 1 ? fail("link=%s: too long", text)
-             : read_links(all, l)   ? fail("link=%s: not a file of lockstep "
-                                             "bench link|sync out=FILE",
-                                           text)
-                                    : 0;
+    char *all = file_read(text, FILE_MOST);
+    if (!all)
+        return fail("link=%s; want a rate, as 25gbit or 3MB/s, or a file of "
+                    "lockstep bench link|sync out=FILE",
+                    fail_message());
+    int rc = read_links(all, l) ? fail("link=%s: not a file of lockstep bench "
+                                       "link|sync out=FILE",
+                                       text)
+                                : 0;
     mem_free(all);
     return rc;
 }

@@ -185,10 +185,11 @@ int observe_step(struct trainer *t, const struct step_row *row)
 
 static int write_traces(struct trainer *t)
 {
-    char path[PATH], folder[PATH], name[96];
+    char path[PATH], folder[PATH], place[MESH_TEXT], name[128];
     int rank = t->cluster->rank;
     struct trace_head head = {.pid = rank, .name = name};
-    snprintf(name, sizeof name, "rank %d (%s)", rank, t->name);
+    snprintf(name, sizeof name, "rank %d%s (%s)", rank,
+             mesh_place(&t->run.mesh, rank, place), t->name);
     if (t->observe.activity) {
         uint64_t dropped =
             activity_end(t->observe.activity, &head.activity, &head.nactivity);

@@ -7,6 +7,7 @@
 #include "telemetry/steps.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "telemetry/cell.h"
 
 #include <errno.h>
@@ -39,9 +40,11 @@ static int part_open(struct part *p, const char *out, int rank, FILE *to,
     p->step = INT_MAX;
     if (text_into(path, sizeof path, "%s/steps.%d.csv", out, rank))
         return -1;
-    p->file = fopen(path, "re");
-    if (!p->file)
+    if (access(path, F_OK))
         return 0;
+    p->file = file_open(path);
+    if (!p->file)
+        return -1;
     if (fgets(p->line, sizeof p->line, p->file) && !*have_header) {
         fputs(p->line, to);
         *have_header = true;
@@ -257,9 +260,9 @@ int steps_summarise(const char *out, int every, struct steps_summary *sum)
     char path[PATH], line[LINE];
     if (text_into(path, sizeof path, "%s/steps.csv", out))
         return -1;
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     if (!f)
-        return fail("%s: %s", path, strerror(errno));
+        return -1;
     *sum = (struct steps_summary){.final_loss = NAN,
                                   .best_loss = NAN,
                                   .final_val_loss = NAN,
@@ -268,7 +271,10 @@ int steps_summarise(const char *out, int every, struct steps_summary *sum)
     struct reader r = {.sum = sum, .every = every};
     int rc = 0;
     while (!rc && fgets(line, sizeof line, f))
-        rc = read_row(&r, line);
+        rc = strchr(line, '\n') || feof(f)
+                 ? read_row(&r, line)
+                 : fail("%s: a row is not text of less than %d bytes", path,
+                        LINE);
     fclose(f);
     finish_step(&r);
     sum->mean_step_s /= (double)r.ntimed;

@@ -3,6 +3,7 @@
 #include "telemetry/steps.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "telemetry/cell.h"
 
 #include <errno.h>
@@ -89,13 +90,20 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
 
 // Opens the file with the rows of the run so far: this rank's own file, or
 // steps.csv if the files were merged or the number of workers was another.
-static FILE *open_old(const struct steps *s, const char *dir)
+// *old stays NULL if there is neither. 0, or -1 after fail().
+static int open_old(const struct steps *s, const char *dir, FILE **old)
 {
     char merged[PATH];
-    FILE *f = fopen(s->path, "re");
-    if (!f && !text_into(merged, sizeof merged, "%s/steps.csv", dir))
-        f = fopen(merged, "re");
-    return f;
+    const char *path = s->path;
+    if (access(path, F_OK)) {
+        path = merged;
+        if (text_into(merged, sizeof merged, "%s/steps.csv", dir))
+            return -1;
+        if (access(merged, F_OK))
+            return 0;
+    }
+    *old = file_open(path);
+    return *old ? 0 : -1;
 }
 
 int steps_open(struct steps **out, const char *dir, const char *backend,
@@ -121,7 +129,11 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         goto drop;
     }
     fputs(header, s->file);
-    FILE *old = keep > 0 || restarts ? open_old(s, dir) : NULL;
+    FILE *old = NULL;
+    if ((keep > 0 || restarts) && open_old(s, dir, &old)) {
+        unlink(next);
+        goto drop;
+    }
     int rc = old ? copy_rows(s, old, s->file, keep, joined, time_s) : 0;
     if (old)
         fclose(old);

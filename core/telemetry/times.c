@@ -8,10 +8,12 @@
 #include "telemetry/times.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PATH = 1200 };
 
@@ -182,7 +184,7 @@ void times_each(const char *out, times_visit *fn, void *ctx)
     int steps;
     if (text_into(path, sizeof path, "%s/breakdown.csv", out))
         return;
-    FILE *f = fopen(path, "re");
+    FILE *f = access(path, F_OK) ? NULL : file_open(path);
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "%15[^,],%15[^,],%lf,%*f,%d", who, kind, &seconds,
                    &steps) == 4)

@@ -1,0 +1,44 @@
+"""Reads, runs and compares experiments of Lockstep.
+
+    import lockstep
+    runs = lockstep.load("runs/paper")               # an experiment or a run
+    runs = lockstep.run("mine.ini", steps=200)       # runs it first
+    runs.frame()                                     # a pandas.DataFrame
+    for sentence in runs.answer(): print(sentence)
+    print(runs.compare())                            # the same training?
+
+docs/python.md shows more.
+"""
+
+from .experiment import read_experiment
+from .files import Error
+from .measures import MEASURES, measure
+from .runs import Run, mean, most
+from .study import Range, Study, join
+
+__all__ = ["Error", "MEASURES", "Range", "Run", "Study", "join", "load", "mean",
+           "measure", "most", "read_experiment", "report", "run"]
+
+
+def load(*folders, out=""):
+    """The Study of a folder: of an experiment, or of one run. Several runs become a
+    study of their own in a new folder `out`."""
+    return Study(folders[0]) if len(folders) == 1 and not out else join(folders, out)
+
+
+def run(ini, out="", fresh=False, **settings):
+    """Runs an experiment, or what is missing of it, and returns its Study. Settings
+    are words of the command line: steps=200, repeat=1."""
+    from .runner import run_experiment
+    study, failed = run_experiment(
+        ini, [f"{key}={value}" for key, value in settings.items()], out, fresh)
+    if failed:
+        raise Error(f"{failed} runs failed; their logs are {study.out}/cells/*/*.txt")
+    return study
+
+
+def report(study):
+    """Writes tables, figures and report.html into the study's folder. Returns what
+    `lockstep report` prints."""
+    from .report import finish
+    return finish(study, print)

@@ -1,0 +1,167 @@
+"""The commands run, report and compare. The program `lockstep` starts them."""
+
+import os
+import signal
+import sys
+
+from . import figures
+from .files import Error, visible
+from .study import Study, join
+
+RUN = """\
+lockstep run FILE.ini [out=DIR] [repeat=N] [fresh=1] [key=value] ...
+
+Runs every cell of the experiment repeat= times, then writes tables, figures and a
+report to DIR (default: runs/NAME). A word of the command line replaces a setting
+of [base] or a list of [matrix]. After an interruption the same command continues:
+finished runs of the same settings are kept. If DIR has runs of other settings, it
+stops and names the difference; fresh=1 removes the runs of all cells first.
+  lockstep run experiments/paper.ini
+  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 out=runs/p4
+
+An INI file:
+  [experiment]
+  title, question, expect      text for the report
+  figures = throughput ..      names from the list below, or none
+  repeat = 3                   runs of each cell
+  baseline = CELL              the cell to compare others with
+  target_loss = auto           report the seconds to this loss; auto: the least loss
+                               that all cells reach
+  [base]                       settings of all cells, key = value
+  [matrix]                     every combination of these values
+  batch = 8, 16
+  size = workers=1 batch=16, workers=2 batch=8    several keys at once
+  size = batch=2 (steps=160), batch=4 (steps=80)  names of cells omit words in ()
+  [cell NAME]                  combined with each of these cells
+  sync = ring
+  peer = ddp                   PyTorch's DDP trains this cell, if python3 has it;
+                               peer_python= names another python3
+
+Figures:
+"""
+
+REPORT = """\
+lockstep report DIR [figure=NAME] [size=WIDTHxHEIGHT]
+lockstep report RUN RUN .. out=DIR
+
+Writes tables, figures and report.html to DIR, the folder of one run or of an
+experiment, finished or not. With figure= it draws only that figure, in the size
+given in pixels. With several runs it makes a new folder out=DIR, and treats each
+run as a cell of an experiment.
+  lockstep report runs/paper figure=throughput size=1600x900
+  lockstep report runs/a runs/b out=runs/both
+
+Figures:
+"""
+
+COMPARE = """\
+lockstep compare DIR
+
+Checks that all runs of an experiment trained the same thing. The runs must have
+the same data. Runs with the same batch, learning rate, number formats and so on
+must also have the same losses, within rounding. The exit status is 1 if not.
+"""
+
+
+def _list_figures():
+    return "".join(f"  {name:16} {about}\n" for name, about in figures.names())
+
+
+def log(line):
+    """A line for the user, beside the output."""
+    print(visible(line), file=sys.stderr, flush=True)
+
+
+def _take(words, *keys):
+    """(the words without key=, {key: value})."""
+    found, rest = dict.fromkeys(keys, ""), []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in found:
+            found[key] = value
+        else:
+            rest.append(word)
+    return rest, found
+
+
+def run(words):
+    """lockstep run."""
+    from .report import finish
+    from .runner import Stopped, run_experiment
+    (ini, *rest), own = _take(words, "out", "fresh")
+    if own["fresh"] not in ("", "0", "1"):
+        raise Error(f"fresh={visible(own['fresh'])}: must be 0 or 1")
+
+    def stop(number, _):
+        raise Stopped(number)
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, stop)
+    try:
+        study, failed = run_experiment(ini, rest, own["out"], own["fresh"] == "1")
+    except Stopped as why:
+        log("stopped; the same command continues from here")
+        return 128 + why.number
+    print(finish(study, log))
+    if failed:
+        raise Error(f"{failed} runs failed; try: read their logs in "
+                    f"{visible(study.out)}/cells/*/*.txt")
+    return 0
+
+
+def report(words):
+    """lockstep report."""
+    from .report import finish
+    folders, own = _take(words, "out", "figure", "size", "step")
+    if not folders:
+        raise Error("report: the folder is missing; try: lockstep report --help")
+    if own["size"] and not own["figure"]:
+        raise Error("size= requires figure=; try: figure=NAME")
+    if len(folders) > 1 and not own["out"]:
+        raise Error(f"report: {len(folders)} runs require a new folder for their report; "
+                    "try: out=DIR")
+    if len(folders) == 1 and own["out"]:
+        raise Error(f"out={visible(own['out'])}: the report of one folder is written into "
+                    "that folder; try: without out=")
+    if own["figure"]:
+        figures.check(own["figure"])
+        paths = figures.draw_in(folders[0], own["figure"], own["size"], own["step"]) \
+            if not own["out"] else figures.draw(join(folders, own["out"]), own["figure"],
+                                                own["size"])
+        print("\n".join(map(visible, paths)))
+        return 0
+    study = join(folders, own["out"]) if own["out"] else Study(folders[0])
+    print(finish(study, log))
+    return 0
+
+
+def compare(words):
+    """lockstep compare."""
+    if len(words) > 1:
+        raise Error(f"compare: takes one folder, not also {visible(words[1])}")
+    verdict = Study(words[0]).compare()
+    print(verdict)
+    return 1 if verdict.different else 0
+
+
+COMMANDS = {"run": (run, RUN), "report": (report, REPORT), "compare": (compare, COMPARE)}
+
+
+def main():
+    """Runs the command that the program's words name. Returns the exit status."""
+    name, *words = sys.argv[1:]
+    if name == "figures":
+        print("", *(n for n, _ in figures.names()), end="")
+        return 0
+    command, explanation = COMMANDS[name]
+    if words == ["--help"]:
+        print(explanation + (_list_figures() if name != "compare" else ""), end="")
+        return 0
+    try:
+        return command(words)
+    except Error as why:
+        log(f"lockstep: {why}")
+    except BrokenPipeError:  # nobody reads any more
+        os._exit(1)
+    except (OSError, RecursionError, MemoryError) as why:
+        log(f"lockstep: {name}: {why or type(why).__name__}")
+    return 1

@@ -1,0 +1,303 @@
+"""Every measure of a run, once: its name with the unit, its formula, and the runs
+that it may be taken over.
+
+A measure is a function of a Run that returns a number, or None where it has no
+meaning or was not measured. Tables, figures, sentences and pandas all call it.
+To add one:
+
+    @lockstep.measure("stalls_per_step", "stalls a step")
+    def stalls(run):
+        "Mean of the column `stalls` of steps.csv, which only mesh=pp runs have."
+        return lockstep.mean(run.column("stalls"))
+"""
+
+import dataclasses
+import typing
+
+from .runs import mean
+
+MIB = 1048576.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """A column of runs.csv and table.csv."""
+    name: str  # of the column, with the unit
+    label: str  # for people
+    of: typing.Callable  # of a Run: a number or None
+    less: bool  # whether less is better
+    scale: float  # for people: a label's unit over the column's
+
+    @property
+    def formula(self):
+        """What it is, in words."""
+        return " ".join((self.of.__doc__ or "").split())
+
+
+MEASURES = {}  # in the order of the tables' columns
+
+
+def measure(name, label="", less=False, scale=1.0):
+    """Registers a function of a Run as a measure."""
+    def add(function):
+        MEASURES[name] = Measure(name, label or name, function, less, scale)
+        return function
+    return add
+
+
+@measure("tokens_per_s", "tokens/s")
+def tokens_per_s(run):
+    """The tokens of a step of all workers, divided by the time of the median step,
+    without evaluation and checkpoints."""
+    step = run.step_s
+    return run.context * run.global_batch / step if step else None
+
+
+@measure("step_s", "step ms", less=True, scale=1e3)
+def step_s(run):
+    """The time of the median step. Steps between two exchanges count as one, with
+    their mean time."""
+    return run.step_s
+
+
+@measure("seconds", "seconds", less=True)
+def seconds(run):
+    """The time of training, with evaluation and checkpoints; steps that were done
+    again count once."""
+    return run.curve[-1].time_s if run.curve else None
+
+
+def _learned(run):
+    """A run that slept instead of computing has no loss."""
+    return run.curve and not run.pace
+
+
+@measure("train_loss_nats", "training loss", less=True)
+def train_loss(run):
+    """The training loss of the last step, mean of the workers, each on its own
+    batch."""
+    return run.curve[-1].loss if _learned(run) else None
+
+
+@measure("val_loss_nats", "validation loss", less=True)
+def val_loss(run):
+    """The last validation loss, mean of the workers."""
+    found = [p.val_loss for p in run.curve if p.val_loss is not None]
+    return found[-1] if found and _learned(run) else None
+
+
+@measure("utilisation_total", "utilisation, all workers")
+def utilisation_total(run):
+    """The share of a worker's time in forward, backward and update (with a GPU: in
+    which the GPU computes), added up over the workers. Evaluation and checkpoints do
+    not count."""
+    shares = run.utilisation
+    return sum(shares) if shares and None not in shares else None
+
+
+@measure("utilisation_mean", "utilisation, mean")
+def utilisation_mean(run):
+    """utilisation_total divided by the number of workers."""
+    total = utilisation_total(run)
+    return None if total is None else total / run.world
+
+
+@measure("cpu_share_mean", "CPU share, mean")
+def cpu_share(run):
+    """Processor time of a worker over the time times its cores, mean of all
+    samples."""
+    return run.samples["cpu_share"]
+
+
+def _of_step(run, kind):
+    """Seconds of the median step in a kind of work: its share of the steps' time,
+    mean of the workers, times the median step. A rare long step does not change it."""
+    shares = run.shares
+    if not shares or None in shares or run.step_s is None:
+        return None
+    return mean([s.get(kind, 0) for s in shares]) * run.step_s
+
+
+@measure("exposed_s_per_step", "exposed ms a step", less=True, scale=1e3)
+def exposed(run):
+    """Time of the median step in which a worker moves bytes and does not compute,
+    mean of the workers."""
+    return _of_step(run, "exposed")
+
+
+@measure("wait_s_per_step", "waiting ms a step", less=True, scale=1e3)
+def wait(run):
+    """Time of the median step in which a worker moves no bytes and does not compute,
+    because others are late; mean of the workers."""
+    return _of_step(run, "wait")
+
+
+@measure("bytes_tx_per_worker_step", "bytes sent by a worker in a step", less=True)
+def bytes_tx(run):
+    """Payload that a worker sends in a step, counted; mean of workers and steps."""
+    return sum(run.column("bytes_tx")) / run.steps / run.world if run.steps else None
+
+
+@measure("law_bytes_tx", "bytes by the law", less=True)
+def law_bytes(run):
+    """The same by the law, as the trainer computed it from the settings."""
+    return run.number("law.bytes_tx")
+
+
+@measure("bytes_rx_per_server_step", "bytes into a server in a step", less=True)
+def bytes_server(run):
+    """Payload into a server in a step. Only servers with a link of their own have it,
+    not those beside a worker."""
+    sent = bytes_tx(run)
+    if not run.servers or run.get("way.beside") or sent is None:
+        return None
+    return sent * run.world / run.servers
+
+
+@measure("law_exchange_s", "exchange by the law, ms", less=True, scale=1e3)
+def law_exchange(run):
+    """Seconds of an exchange alone on the emulated links, by the law. Without net=
+    the links are not known."""
+    return run.number("law.exchange_s")
+
+
+@measure("lag_mean", "lag", less=True)
+def lag(run):
+    """Updates by others that the parameters of a gradient lack, mean of all steps of
+    all workers."""
+    return mean(run.column("lag"))
+
+
+@measure("peak_memory_bytes", "worker, MiB", less=True, scale=1 / MIB)
+def peak_memory(run):
+    """The highest peak of memory of any worker."""
+    return run.peak_bytes
+
+
+@measure("restarts", "restarts", less=True)
+def restarts(run):
+    """How often the job, or a worker of an elastic job, was started again after a
+    failure."""
+    return max(run.column("restarts"), default=None)
+
+
+@measure("steps_lost", "steps lost", less=True)
+def steps_lost(run):
+    """Steps that were done again after restarts, the most of any worker."""
+    return max(run.column("steps_lost"), default=None)
+
+
+@measure("seconds_lost", "seconds lost", less=True)
+def seconds_lost(run):
+    """The time of the steps that were done again. `seconds` does not include it."""
+    return max(run.column("lost_s"), default=None)
+
+
+@measure("server_peak_memory_bytes", "server, MiB", less=True, scale=1 / MIB)
+def server_memory(run):
+    """The highest peak of memory of any server."""
+    return run.samples.get("server_bytes")
+
+
+@measure("best_val_loss_nats", "validation loss, best", less=True)
+def best_val_loss(run):
+    """The least validation loss of any step, mean of the workers."""
+    return min((p.val_loss for p in run.curve if p.val_loss is not None),
+               default=None) if _learned(run) else None
+
+
+@measure("tokens", "tokens")
+def tokens(run):
+    """Tokens that were trained on, of all workers."""
+    return run.curve[-1].tokens if run.curve else None
+
+
+@measure("processor_taken_share", "processor taken", less=True)
+def taken(run):
+    """The share of a worker's computing time in which it had no processor; not for
+    workers with a GPU."""
+    return run.samples["taken"]
+
+
+@measure("involuntary_switches_per_s", "involuntary switches a second", less=True)
+def switches(run):
+    """How often a second the system took the processor from a worker, mean."""
+    return run.samples["switches"]
+
+
+@measure("gpu_util_share", "GPU, NVML")
+def gpu_util(run):
+    """Utilisation of the GPU as NVML reports it, mean of all samples."""
+    return run.samples["gpu_util"]
+
+
+@measure("gpu_peak_memory_bytes", "GPU MiB", less=True, scale=1 / MIB)
+def gpu_memory(run):
+    """The highest sample of a GPU's memory that all processes use together."""
+    return run.samples.get("gpu_bytes")
+
+
+@measure("gpu_power_w", "GPU W", less=True)
+def gpu_power(run):
+    """Power of a GPU, mean of all samples."""
+    return run.samples["gpu_power"]
+
+
+@measure("bubble_share", "bubble %", less=True, scale=100)
+def bubble(run):
+    """The share of a step in which a stage of a pipeline waits for other stages, mean
+    of all stages."""
+    if (run.number("way.stages") or 1) < 2:
+        return None
+    waits, whole = run.column("t_bubble_us"), sum(run.column("t_step_us"))
+    return sum(waits) / whole if waits and whole else None
+
+
+@measure("law_bubble_share", "law %", less=True, scale=100)
+def law_bubble(run):
+    """The same by the schedule alone, for equal stages."""
+    return run.number("law.bubble_share")
+
+
+def _timetable(run, key):
+    found = run.summary.get("timetable")
+    value = found.get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, (int, float)) else None
+
+
+@measure("timetable_bubble_share", "timetable %", less=True, scale=100)
+def timetable_bubble(run):
+    """The same by the schedule with each stage's measured forward and backward, and
+    no time for messages."""
+    return _timetable(run, "bubble_share")
+
+
+@measure("timetable_step_s", "timetable ms", less=True, scale=1e3)
+def timetable_step(run):
+    """The time of a step by that timetable. It is made from the times of all steps,
+    and multiplied by the median step over the mean step."""
+    whole, found = run.column("t_step_us"), _timetable(run, "step_s")
+    return found * run.step_s / (mean(whole) * 1e-6) if found and whole else None
+
+
+@measure("speedup", "speed-up")
+def speedup(run):
+    """tokens/s divided by those of the baseline's run of the same repeat."""
+    base = run.study.baseline_run(run) if run.study else None
+    rate = base and tokens_per_s(base)
+    return tokens_per_s(run) / rate if rate and run.step_s else None
+
+
+@measure("seconds_to_target", "seconds to target", less=True)
+def seconds_to_target(run):
+    """Seconds of steps until the mean training loss of ten steps is at most the
+    target. Only for experiments, or runs side by side, of one model and data."""
+    point = run.reached(run.study.target) if run.study and _learned(run) else None
+    return point.train_s if point else None
+
+
+@measure("tokens_to_target", "1000 tokens to target", less=True, scale=1e-3)
+def tokens_to_target(run):
+    """The same in tokens of all workers."""
+    point = run.reached(run.study.target) if run.study and _learned(run) else None
+    return point.tokens if point else None

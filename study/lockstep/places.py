@@ -1,0 +1,39 @@
+"""Where the other parts of Lockstep are: programs, scripts, experiments.
+
+    SOURCE/study/lockstep, SOURCE/plots, SOURCE/build/release/bin/lockstep
+    PREFIX/lib/python3/dist-packages/lockstep, PREFIX/share/lockstep/plots,
+    PREFIX/bin/lockstep
+
+So an installed tree may be moved. The program `lockstep` says in LOCKSTEP_PROGRAM
+which one it is.
+"""
+
+import os
+import shutil
+
+from .files import Error
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+_SOURCE = os.path.dirname(os.path.dirname(HERE))
+# PREFIX/lib/python3/dist-packages/lockstep: _SOURCE is PREFIX/lib/python3.
+_PREFIX = os.path.dirname(os.path.dirname(_SOURCE))
+
+
+def share(name):
+    """The path of a file that comes with the programs: "plots", "experiments"."""
+    source = os.path.join(_SOURCE, "CMakeLists.txt")
+    root = _SOURCE if os.path.exists(source) else \
+        os.path.join(_PREFIX, "share", "lockstep")
+    return os.path.join(root, name)
+
+
+def program():
+    """The path of the program `lockstep`."""
+    for path in (os.environ.get("LOCKSTEP_PROGRAM"),
+                 os.path.join(_SOURCE, "build", "release", "bin", "lockstep"),
+                 os.path.join(_PREFIX, "bin", "lockstep"),
+                 shutil.which("lockstep")):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise Error("the program lockstep is not found; try: LOCKSTEP_PROGRAM=PATH, or build "
+                "it, cmake --build --preset release")

@@ -1,0 +1,167 @@
+"""Writes DIR/report.html: one file with the answer, tables, figures and settings."""
+
+import json
+import os
+import re
+import xml.etree.ElementTree as tree
+
+from . import figures, tables
+from .answer import answer
+from .fair import compare, fairness
+from .files import Error, read_text, visible, write_text
+from .measures import MEASURES
+from .places import HERE
+from .runs import SMOOTH
+
+SHARES = ("utilisation_total", "utilisation_mean", "cpu_share_mean", "gpu_util_share")
+COLUMNS = ("tokens_per_s", "speedup", "step_s", "utilisation_total", "cpu_share_mean",
+           "exposed_s_per_step", "wait_s_per_step", "seconds_to_target",
+           "tokens_to_target", "train_loss_nats", "best_val_loss_nats",
+           "peak_memory_bytes", "server_peak_memory_bytes", "restarts",
+           "gpu_util_share", "gpu_peak_memory_bytes", "gpu_power_w")
+LAW = ("bytes_tx_per_worker_step", "law_bytes_tx", "exposed_s_per_step",
+       "wait_s_per_step", "law_exchange_s")
+# The elements and attributes of a drawing by gnuplot. Others could run a script or
+# load a file.
+TAGS = set("svg title desc defs filter feFlood g path use circle rect feComposite text "
+           "tspan line stop polygon pattern polyline ellipse clipPath "
+           "linearGradient".split())
+
+
+def _number(measure, value):
+    if value is None:
+        return "-"
+    if measure in SHARES:
+        return f"{100 * value:.0f}%"
+    if measure == "speedup":
+        return f"{value:.2f}"
+    value *= MEASURES[measure].scale
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _cell(study, cell, measure):
+    """(the median, the range or "") as texts."""
+    r = study.range(cell, measure)
+    return (_number(measure, r.median),
+            f"{_number(measure, r.least)} .. {_number(measure, r.most)}" if r.wide else "")
+
+
+def _row(study, cell, measures):
+    run = study.first(cell)
+    return {"name": cell.shown, "run": run,
+            "cells": [_cell(study, cell, m) for m in measures]}
+
+
+def _results(study):
+    used = [m for m in COLUMNS if study.has(m) and (
+        m != "restarts" or any(MEASURES[m].of(r) for r in study.runs))]
+    rows = [_row(study, cell, used) for cell in study.filled]
+    return {"measures": [MEASURES[m] for m in used], "rows": rows}
+
+
+def _law(study):
+    """The rows of cells that have a law of bytes."""
+    rows = []
+    for cell in study.filled:
+        if study.range(cell, "law_bytes_tx").median:
+            row = _row(study, cell, LAW)
+            counted = study.range(cell, LAW[0]).median
+            row["ratio"] = f"{counted / study.range(cell, LAW[1]).median:.4g}" \
+                if counted is not None else "-"
+            rows.append(row)
+    return {"measures": [MEASURES[m] for m in LAW], "rows": rows}
+
+
+def _bubbles(study):
+    return {"measures": [MEASURES[m] for m in tables.BUBBLES],
+            "rows": [_row(study, c, tables.BUBBLES) for c in tables.staged(study)]}
+
+
+def is_drawing(text):
+    """Whether an SVG has only elements and attributes that draw."""
+    if "<!ENTITY" in text:
+        return False
+    try:
+        root = tree.fromstring(text)
+    except tree.ParseError:
+        return False
+    for element in root.iter():
+        if str(element.tag).rpartition("}")[2] not in TAGS:
+            return False
+        for name, value in element.attrib.items():
+            name = name.rpartition("}")[2].lower()
+            if name.startswith("on") or name == "style" or \
+                    (name == "href" and not value.startswith("#")) or \
+                    re.search(r"url\((?!\s*#)", value, re.I):
+                return False
+    return True
+
+
+def _svg(study, name):
+    """The <svg> element of a drawn figure."""
+    path = os.path.join(study.out, "figures", f"{name}.svg")
+    text = read_text(path, 1 << 26)
+    at = text.find("<svg")
+    if at < 0 or not is_drawing(text):
+        raise Error(f"{visible(path)}: contains more than a drawing, so the report leaves "
+                    "it out")
+    return text[at:]
+
+
+def _objects(run):
+    """(title, "key = value" lines) of the parts of run.json."""
+    def lines(values):
+        return "\n".join(f"{visible(k)} = {visible(json.dumps(v, ensure_ascii=False))}"
+                         for k, v in values.items() if not isinstance(v, dict))
+    yield "run", lines(run.manifest)
+    for name in "machine", "environment", "versions", "data", "model", "workers":
+        if isinstance(run.get(name), dict):
+            yield name, lines(run.get(name))
+    yield "settings", lines(run.settings)
+
+
+def write_report(study, drawn):
+    """Writes report.html with the figures that were drawn. Returns the sentences of
+    its answer, and lines about figures that it leaves out."""
+    try:
+        import jinja2
+    except ImportError:
+        raise Error("jinja2 is missing, which writes report.html; try: ./install, or "
+                    "apt-get install python3-jinja2") from None
+    svgs, left_out = [], []
+    for name in drawn:
+        try:
+            svgs.append(_svg(study, name))
+        except Error as why:
+            left_out.append(str(why))
+    env = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True,
+                             undefined=jinja2.StrictUndefined, trim_blocks=True,
+                             lstrip_blocks=True)
+    said = answer(study)
+    page = env.get_template("report.html").render(
+        study=study, experiment=study.experiment, answer=said, results=_results(study),
+        law=_law(study), bubbles=_bubbles(study), fair=fairness(study),
+        verdict=str(compare(study)), figures=svgs, smooth=SMOOTH,
+        words=" ".join(study.words), objects=list(_objects(study.runs[0])))
+    write_text(os.path.join(study.out, "report.html"), page)
+    return said, left_out
+
+
+def finish(study, log):
+    """Makes tables, figures and the report of a study. Returns the text for the
+    terminal; log(line) takes what is left out."""
+    if not study.runs:
+        raise Error(f"{visible(study.out)}: no run is finished")
+    tables.write_tables(study)
+    drawn, failed = figures.draw_all(study)
+    said, left_out = write_report(study, drawn)
+    for line in failed + left_out:
+        log(f"lockstep: {line}")
+    parts = [f"\n{study.experiment.name}: {visible(study.experiment.title)}\n",
+             tables.text(study)]
+    if len(study.runs) > 1:
+        parts.append(f"{compare(study)}\n")
+    # The answer is last, where a terminal still shows it.
+    parts += ["\n".join(map(str, said)) + "\n"] * bool(said)
+    parts.append(f"report: {visible(study.out)}/report.html")
+    return "\n".join(parts)

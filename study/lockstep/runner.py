@@ -1,0 +1,218 @@
+"""Runs every cell of an experiment, in a shuffled order.
+
+Each round runs every cell once, in an order of its own. So a machine that is slow
+for an hour slows all cells equally. Finished runs of the same settings are kept:
+after an interruption the same command continues. A run of other settings is
+refused before anything is written.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from . import figures
+from .experiment import read_experiment
+from .files import Error, make_folder, open_regular, read_text, visible, write_text
+from .places import program, share
+from .runs import Run
+from .study import Study
+
+NOT_HERE = 77  # exit status of a peer that cannot train a cell: no PyTorch
+
+
+class Stopped(Exception):
+    """A signal asks to stop."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+
+
+def find_ini(name):
+    """The path of an experiment: as it stands, or else among the installed ones."""
+    ours = share(name)
+    return ours if not os.path.exists(name) and os.path.exists(ours) else name
+
+
+def plans(cells):
+    """For each cell what run.json will say ("asked", "way", ..). An Error names the
+    first cell that cannot be trained."""
+    done = subprocess.run([program(), "plan"], capture_output=True, text=True,
+                          input="".join(json.dumps(c.words) + "\n" for c in cells),
+                          timeout=60, check=False)
+    lines = done.stdout.splitlines()
+    if done.returncode or len(lines) != len(cells):
+        raise Error(f"lockstep plan: {visible(done.stderr.strip()) or 'no answer'}")
+    found = [json.loads(line) for line in lines]
+    for cell, plan in zip(cells, found):
+        if "error" in plan:
+            raise Error(f"cell {cell.name}: {visible(plan['error'])}")
+    return found
+
+
+@contextlib.contextmanager
+def locked(out):
+    """Only one `lockstep run` may use a folder: two would disturb each other."""
+    try:
+        fd = os.open(os.path.join(out, ".lock"),
+                     os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    except OSError as e:
+        raise Error(f"{visible(out)}/.lock: {e.strerror}") from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise Error(f"{visible(out)}: another lockstep run is using this folder; try: "
+                    "another out=") from None
+    finally:
+        os.close(fd)
+
+
+def _revision():
+    """The revision of this build, as run.json has it; "" if it does not say."""
+    done = subprocess.run([program(), "--version"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    return done.stdout.partition("(")[2].partition(")")[0]
+
+
+class Runner:
+    """Makes the runs of an experiment that are not there yet."""
+
+    def __init__(self, ini, words, out):
+        self.ini, self.words, self.out = ini, words, out
+        self.experiment = read_experiment(ini, words)
+        figures.check(self.experiment.figures)
+        self.cells = self.experiment.cells
+        self.plans = plans(self.cells)
+        self.log = lambda text: print(text, file=sys.stderr, flush=True)
+
+    def folder(self, cell, repeat):
+        """Of a repeat of a cell."""
+        return os.path.join(self.out, "cells", cell.folder, f"r{repeat}")
+
+    def done(self, cell, repeat):
+        """Whether it is finished."""
+        return os.path.lexists(os.path.join(self.folder(cell, repeat), "summary.json"))
+
+    def check(self):
+        """Refuses runs of other settings, and repeats to which this build cannot add.
+        (Whether machine and data are the same is known after the next run.)"""
+        study = Study.__new__(Study)
+        study.out, study.ini, study.runs, study.unfinished = self.out, self.ini, [], []
+        build = _revision()
+        for cell, plan in zip(self.cells, self.plans):
+            asked = {k: v for k, v in plan["asked"].items() if k not in ("out", "resume")}
+            repeats = range(1, self.experiment.repeat + 1)
+            for repeat in repeats:
+                if not self.done(cell, repeat):
+                    continue
+                run = Run(self.folder(cell, repeat), cell, repeat)
+                study.check(run, asked)
+                study.runs.append(run)
+                then = run.text("revision")
+                if not all(self.done(cell, k) for k in repeats) and "" != then != build != "":
+                    raise Error(f"{visible(self.out)}: {cell.name}, repeat {repeat} has "
+                                f"build={then}, and a further repeat would have "
+                                f"build={build}; try: fresh=1 to run all again, or "
+                                "another out=")
+
+    def begin(self, fresh):
+        """Checks what is there; then writes the INI file and command.txt beside it."""
+        if fresh:
+            for cell in self.cells:
+                shutil.rmtree(make_folder(self.out, "cells", cell.folder))
+        self.check()
+        name = f"{self.experiment.name}.ini"
+        text = read_text(self.ini, 1 << 20)
+        write_text(os.path.join(self.out, name), text)
+        write_text(os.path.join(self.out, "command.txt"),
+                   "\n".join([name, *self.words]) + "\n")
+
+    def command(self, cell, folder):
+        """The words of the process that trains a cell."""
+        train = [program(), "train"]
+        if cell.peer:
+            train = [self.experiment.peer_python or "python3",
+                     share("tests/oracle/gpt2_torch_ddp.py"), program()]
+        return [*train, *cell.words, f"out={folder}"]
+
+    def run_one(self, cell, repeat):
+        """Runs a repeat of a cell. None, or why it failed and whether it was only
+        skipped."""
+        folder = os.path.join(make_folder(self.out, "cells", cell.folder), f"r{repeat}")
+        if os.path.islink(folder) or os.path.isdir(folder):
+            (os.unlink if os.path.islink(folder) else shutil.rmtree)(folder)
+        make_folder(folder)
+        log = f"{folder}.txt"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(log)
+        with open(log, "xb") as f:
+            try:
+                child = subprocess.Popen(
+                    self.command(cell, folder), stdin=subprocess.DEVNULL, stdout=f,
+                    stderr=f, process_group=0, preexec_fn=_end_with_parent)
+            except OSError as e:
+                return f"{cell.name}, repeat {repeat}: {visible(e)}", False
+        try:
+            status = child.wait()
+        except (Stopped, KeyboardInterrupt) as why:
+            child.send_signal(getattr(why, "number", signal.SIGINT))
+            child.wait()
+            raise
+        if status == 0 and self.done(cell, repeat):
+            return None
+        with open_regular(log) as f:
+            f.seek(max(0, os.fstat(f.fileno()).st_size - 4096))
+            lines = f.read().decode("utf-8", "replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "no output")
+        return (f"{cell.name}, repeat {repeat}: {visible(last)}",
+                cell.peer and status == NOT_HERE)
+
+    def run_all(self):
+        """Runs what is not there yet. Returns how many runs failed."""
+        cells, repeats = self.cells, range(1, self.experiment.repeat + 1)
+        total = len(cells) * len(repeats)
+        done = sum(self.done(c, k) for c in cells for k in repeats)
+        failed = ran = 0
+        began = time.monotonic()
+        if done:
+            self.log(f"{self.experiment.name}: {done} of {total} runs are done already")
+        for k in repeats:
+            for cell in random.Random(k).sample(cells, len(cells)):
+                if self.done(cell, k):
+                    continue
+                each = (time.monotonic() - began) / ran if ran else 0
+                left = f", about {each * (total - done - failed):.0f} s left" if ran else ""
+                self.log(f"[{done + failed + 1}/{total}] {cell.name}, repeat {k}{left}")
+                why, skipped = self.run_one(cell, k) or (None, False)
+                if why:
+                    self.log(f"lockstep: {'skipped' if skipped else 'failed'}: {why}")
+                failed += bool(why) and not skipped
+                done += not why or skipped
+                ran += 1
+        return failed
+
+
+def _end_with_parent():
+    """In the child: it gets SIGTERM if this process dies."""
+    import ctypes
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def run_experiment(ini, words=(), out="", fresh=False):
+    """Runs an experiment. Returns its Study and how many runs failed."""
+    ini = find_ini(ini)
+    out = out or os.path.join("runs", os.path.splitext(os.path.basename(ini))[0])
+    runner = Runner(ini, list(words), out)
+    make_folder(out)
+    with locked(out):
+        runner.begin(fresh)
+        failed = runner.run_all()
+        return Study(out), failed

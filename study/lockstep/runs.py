@@ -1,0 +1,375 @@
+"""One run: its settings, and its steps, times and samples as numbers.
+
+A Run reads run.json, summary.json, steps.csv, breakdown.csv and util.csv of a
+folder. A run that was stopped has no summary.json; then it is read as far as it
+went. Laws, and which settings make a training, are not known here: the trainer
+wrote them into run.json.
+"""
+
+import collections
+import dataclasses
+import functools
+import os
+import re
+
+from .files import Error, number, read_csv, read_json, visible
+
+KINDS = ("data", "forward", "backward", "exposed", "update", "wait", "checkpoint",
+         "evaluate", "slowed", "other", "gpu_compute", "gpu_idle", "gpu_comm")
+COMPUTING = ("forward", "backward", "update", "slowed")
+# Not part of a step's time: evaluation, checkpoints, and the GPU, which works at
+# the same time as the host.
+BESIDE_STEP = ("checkpoint", "evaluate", "gpu_compute", "gpu_idle", "gpu_comm")
+PARTS = ("parameters", "gradients", "optimizer", "buffers", "activations", "process",
+         "mapped")
+VERBS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send",
+         "recv", "push")
+MOST_WORKERS = 4096
+SMOOTH = 10  # steps; a smoothed loss is the mean of the last ten
+
+
+@dataclasses.dataclass
+class Point:
+    """One step of a run. Loss and seconds are means over the ranks."""
+    step: int
+    tokens: float  # of all workers, including this step
+    time_s: float  # since training began, with evaluation and so on
+    train_s: float  # the sum of the seconds of all steps so far
+    loss: float
+    val_loss: float  # None at most steps
+    restarts: float  # of the job so far
+    smooth: float = None  # mean loss of the last SMOOTH steps
+
+
+def mean(values):
+    """The mean of the values that are not None; None if all are."""
+    values = [v for v in values if v is not None]
+    return sum(values) / len(values) if values else None
+
+
+def most(values):
+    """The largest of the values that are not None; None if all are."""
+    return max((v for v in values if v is not None), default=None)
+
+
+class Run:
+    """A finished or stopped run."""
+
+    def __init__(self, folder, cell=None, repeat=1):
+        self.folder = str(folder)
+        self.manifest = read_json(os.path.join(folder, "run.json"))
+        path = os.path.join(folder, "summary.json")
+        self.summary = read_json(path) if os.path.lexists(path) else {}
+        self.name = visible(os.path.basename(os.path.abspath(folder)))
+        self.cell, self.repeat, self.study = cell, repeat, None
+        self.backend = self.text("backend")
+        self.world = self._whole("world", 1, MOST_WORKERS)
+        self.context = self._whole("model.context", 1, 1 << 30)
+
+    def __repr__(self):
+        return f"<Run {self.cell.name if self.cell else self.name} r{self.repeat}>"
+
+    def __getitem__(self, measure):
+        from .measures import MEASURES
+        return MEASURES[measure].of(self)
+
+    # ---- run.json
+
+    def get(self, path, otherwise=None):
+        """The value at "object.key" of run.json."""
+        value = self.manifest
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        return otherwise if value is None else value
+
+    def text(self, path):
+        """The same as a text without control characters; "" if it is none."""
+        value = self.get(path)
+        return visible(value) if isinstance(value, str) else ""
+
+    def number(self, path):
+        """The same as a number; None if it is none."""
+        value = self.get(path)
+        return number(value) if not isinstance(value, (str, dict)) else None
+
+    def _whole(self, path, least, largest):
+        value = self.number(path)
+        if value is None or not least <= value <= largest:
+            raise Error(f"{visible(self.folder)}/run.json: {path} is "
+                        f"{visible(self.get(path))}; must be {least} .. {largest}")
+        return int(value)
+
+    @property
+    def asked(self):
+        """The settings that the user named, without those of one start."""
+        asked = self.get("asked", self.get("settings", {}))
+        return {visible(k): v for k, v in asked.items() if k not in ("out", "resume")} \
+            if isinstance(asked, dict) else {}
+
+    @property
+    def settings(self):
+        """All settings, derived ones included."""
+        for name in "effective", "settings":
+            if isinstance(self.get(name), dict):
+                return self.get(name)
+        return {}
+
+    def setting(self, key):
+        """A setting as text, "" if there is none."""
+        value = self.settings.get(key)
+        if value is None or isinstance(value, (dict, list)):
+            return ""
+        return f"{value:.10g}" if isinstance(value, float) else visible(value)
+
+    @property
+    def net(self):
+        """The emulated links, "" if there are none."""
+        return "" if self.setting("net") == "unshaped" else self.setting("net")
+
+    @property
+    def every(self):
+        """Steps from one exchange to the next."""
+        return max(1, int(self.number("way.every") or 1))
+
+    @property
+    def servers(self):
+        """The number of server processes."""
+        return int(self.number("way.servers") or 0)
+
+    @property
+    def global_batch(self):
+        """Sequences of a step, of all workers."""
+        return int((number(self.setting("batch")) or 0) *
+                   (number(self.setting("accum")) or 1) * self.world /
+                   max(1, self.number("way.parts") or 1))
+
+    @property
+    def wire(self):
+        """The number format of gradients that travel."""
+        return self.setting("wire") or "fp32"
+
+    @property
+    def oversubscribed(self):
+        """Whether workers share cores."""
+        return self.get("oversubscribed") is True
+
+    @property
+    def pace(self):
+        """The times for which it slept instead of computing, "" if it computed."""
+        return self.setting("pace")
+
+    @property
+    def mistakes(self):
+        """The settings that are wrong on purpose."""
+        return visible(" ".join(map(str, self.get("mistakes", []))))
+
+    @property
+    def lacks(self):
+        """{setting: (asked, given)} for what was asked and not given."""
+        found = {}
+        for key in "net", "transport", "device", "precision", "carrier":
+            asked = str(self.asked.get(key, "")).lstrip("?")
+            given = self.setting(key)
+            if asked not in ("", "auto", "unshaped") and given and asked != given:
+                found[key] = visible(asked), given
+        return found
+
+    # ---- steps.csv
+
+    @property
+    def finished(self):
+        """Whether it reached its end."""
+        return bool(self.summary)
+
+    def rows(self, name):
+        """The rows of NAME.csv, or of the parts NAME.RANK.csv of a run that was
+        stopped before they were merged."""
+        path = os.path.join(self.folder, f"{name}.csv")
+        if os.path.lexists(path):
+            yield from read_csv(path)
+            return
+        parts = [f for f in os.listdir(self.folder)
+                 if re.fullmatch(name + r"\.s?\d+\.csv", f)]
+        for part in sorted(parts, key=lambda f: (len(f), f)):
+            yield from read_csv(os.path.join(self.folder, part))
+
+    @functools.cached_property
+    def _steps(self):
+        """{step: its rows}, in order."""
+        steps = collections.defaultdict(list)
+        for row in self.rows("steps"):
+            if (step := number(row.get("step"))) is not None:
+                steps[int(step)].append({k: number(v) for k, v in row.items()})
+        return dict(sorted(steps.items()))
+
+    @functools.cached_property
+    def curve(self):
+        """A Point for each step."""
+        points, train_s, last = [], 0.0, collections.deque(maxlen=SMOOTH)
+        for step, rows in self._steps.items():
+            def of(key, join=mean, rows=rows):
+                return join(row.get(key) for row in rows)
+            train_s += (of("t_step_us") or 0) * 1e-6
+            point = Point(step, of("tokens", most), of("time_s", most), train_s,
+                          of("loss"), of("val_loss"), of("restarts", most))
+            last.append(point.loss)
+            point.smooth = mean(last)
+            points.append(point)
+        return points
+
+    def column(self, name):
+        """A column of steps.csv: its values of all steps and ranks."""
+        return [row[name] for rows in self._steps.values() for row in rows
+                if row.get(name) is not None]
+
+    @property
+    def steps(self):
+        """The last step that was made."""
+        return self.curve[-1].step if self.curve else 0
+
+    @functools.cached_property
+    def step_s(self):
+        """Seconds of the median step. A worker's rate is that of its median step
+        (of an even number of steps the longer of the two middle ones); the steps
+        between two exchanges count as one, with their mean time. The job's rate is
+        the mean of its workers' rates."""
+        rounds = collections.defaultdict(lambda: collections.defaultdict(list))
+        for step, rows in self._steps.items():
+            for row in rows:
+                if row.get("t_step_us") is not None:
+                    rounds[row.get("rank")][(step - 1) // self.every].append(
+                        row["t_step_us"] * 1e-6)
+        medians = []
+        for of_rank in rounds.values():
+            times = sorted(sum(t) / len(t) for t in of_rank.values())
+            medians.append(times[len(times) // 2])
+        if not medians or min(medians) <= 0:
+            return None
+        return len(medians) / sum(1 / m for m in medians)
+
+    def reached(self, target):
+        """The first point with a smoothed loss of at most `target`, or None."""
+        return next((p for p in self.curve if target is not None and
+                     p.smooth is not None and p.smooth <= target), None)
+
+    # ---- breakdown.csv
+
+    @functools.cached_property
+    def spent(self):
+        """Seconds of each worker by kind: a list of dicts; [] if not measured."""
+        spent = [dict.fromkeys(KINDS, 0.0) for _ in range(self.world)]
+        measured = False
+        for row in self.rows("breakdown"):
+            rank, kind = row.get("rank", ""), row.get("kind")
+            if rank.isdecimal() and int(rank) < self.world and kind in KINDS:
+                spent[int(rank)][kind] += number(row.get("seconds")) or 0
+                measured = True
+        return spent if measured else []
+
+    @functools.cached_property
+    def shares(self):
+        """For each worker {kind: share of its steps' time}, and None for a worker
+        that measured nothing. If a worker has a GPU, only the GPU's kinds are there:
+        its host merely waits."""
+        shares = []
+        for s in self.spent:
+            whole = sum(v for k, v in s.items() if k not in BESIDE_STEP)
+            if whole <= 0:
+                shares.append(None)
+            elif s["gpu_compute"] > 0:
+                busy = s["gpu_compute"] / whole
+                shares.append({"gpu_compute": busy, "gpu_idle": max(0, 1 - busy),
+                               "gpu_comm": s["gpu_comm"] / whole,
+                               "exposed": s["exposed"] / whole,
+                               "wait": s["wait"] / whole})
+            else:
+                shares.append({k: v / whole for k, v in s.items()
+                               if k not in BESIDE_STEP})
+        return shares
+
+    @property
+    def utilisation(self):
+        """For each worker the share of its steps' time in which it computes (its GPU,
+        if it has one); None if not measured."""
+        return [None if s is None else s["gpu_compute"] if "gpu_compute" in s
+                else sum(s[k] for k in COMPUTING) for s in self.shares]
+
+    def share(self, kind):
+        """The share of a step in a kind of work, mean of the workers; for a bar of
+        the whole step, so a GPU's host has none."""
+        if not self.shares or None in self.shares:
+            return None
+        hosts = ("exposed", "wait")
+        return sum(0 if "gpu_compute" in s and kind in hosts else s.get(kind, 0)
+                   for s in self.shares) / self.world
+
+    # ---- util.csv
+
+    @functools.cached_property
+    def samples(self):
+        """Means over all samples of all workers, and peaks: cpu_share, switches,
+        taken, worker_bytes, server_bytes, gpu_util, gpu_power, gpu_bytes. `taken` is
+        the share of the computing time in which a worker had no processor. Two
+        things do not count: a worker that is slowed down on purpose sleeps while it
+        computes, and a worker with a GPU waits for it."""
+        found, peaks = collections.defaultdict(list), {}
+        computing = computed = taken = 0.0
+        now, gpu = None, False
+        for row in self.rows("util"):
+            rank, metric = row.get("rank", ""), row.get("metric", "")
+            value = number(row.get("value"))
+            if value is None:
+                continue
+            if not rank.isdecimal():
+                if metric == "resident_bytes":
+                    peaks["server_bytes"] = max(value, peaks.get("server_bytes", 0))
+                continue
+            if (row.get("t_s"), rank) != now:
+                now, computing = (row.get("t_s"), rank), 0.0
+            gpu |= metric.startswith("gpu_")
+            if metric == "compute_share":
+                computing = value
+            elif metric == "slowed_share":
+                computing -= value
+            elif metric == "cpu_share":
+                found["cpu_share"].append(value)
+                computed += computing
+                taken += max(0.0, computing - value)
+            elif metric in ("resident_bytes", "gpu_memory_bytes"):
+                key = "worker_bytes" if metric[0] == "r" else "gpu_bytes"
+                peaks[key] = max(value, peaks.get(key, 0))
+            else:
+                found[metric].append(value)
+        return {**peaks, "cpu_share": mean(found["cpu_share"]),
+                "switches": mean(found["involuntary_switches_per_s"]),
+                "gpu_util": mean(found["gpu_util_share"]),
+                "gpu_power": mean(found["gpu_power_w"]),
+                "taken": taken / computed if computed > 0 and not gpu else None}
+
+    # ---- summary.json
+
+    @property
+    def _largest(self):
+        """The part of summary.json about the rank with the highest peak of memory, or
+        about worker 0."""
+        ranks = self.summary.get("ranks")
+        ranks = ranks.values() if isinstance(ranks, dict) else []
+        return max((r for r in ranks if isinstance(r, dict)), key=lambda r: number(r.get("peak_memory_bytes")) or 0,
+                   default=self.summary)
+
+    @property
+    def peak_bytes(self):
+        """The highest peak of memory of any worker. Samples miss short peaks, and
+        summary.json has that of worker 0 only, if there is no mesh."""
+        return most([number(self._largest.get("peak_memory_bytes")),
+                     self.samples.get("worker_bytes")])
+
+    def part_bytes(self, part):
+        """Predicted bytes of a part of memory."""
+        parts = self._largest.get("predicted_memory")
+        return number(parts.get(f"{part}_bytes")) if isinstance(parts, dict) else None
+
+    def sent(self, verb):
+        """Bytes that a worker sends in a step by a verb."""
+        by_verb = self.summary.get("bytes_tx_per_worker_step")
+        return number(by_verb.get(verb)) if isinstance(by_verb, dict) else None

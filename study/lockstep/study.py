@@ -1,0 +1,334 @@
+"""A study: the cells of an experiment with their runs. A single run is a study of
+one cell.
+
+    DIR/NAME.ini  command.txt     the experiment, the command's words
+    DIR/cells/CELL/rK/            repeat K of a cell
+    DIR/runs.csv table.csv ..     tables (tables.py)
+    DIR/figures/NAME.csv .svg     prepared and drawn (figures.py)
+    DIR/report.html               (report.py)
+
+A run belongs to a cell if its settings are the cell's. Repeats that differ in a
+setting, in data, build or machine are no repeats: that is an error.
+"""
+
+import dataclasses
+import math
+import os
+
+from .experiment import Experiment, Cell, read_experiment
+from .files import Error, make_folder, number, read_text, visible, write_text
+from .measures import MEASURES
+from .runs import Run, most
+
+JOINED = "runs.ini"
+
+
+@dataclasses.dataclass
+class Range:
+    """A measure over the repeats of a cell; all None if no repeat has it."""
+    median: float = None
+    least: float = None
+    most: float = None
+    n: int = 0  # repeats that have the measure
+
+    @property
+    def wide(self):
+        """Whether there is a range, not one value."""
+        return self.n > 1 and self.least < self.most
+
+    def overlaps(self, other):
+        """Whether the two cannot be told apart."""
+        return self.least <= other.most and other.least <= self.most
+
+
+def range_of(values):
+    """The median, least and most of the values that are not None. The median of an
+    even number is the mean of the two middle ones."""
+    v = sorted(x for x in values if x is not None)
+    if not v:
+        return Range()
+    n = len(v)
+    return Range(v[n // 2] if n % 2 else (v[n // 2 - 1] + v[n // 2]) / 2, v[0], v[-1], n)
+
+
+def short_names(names):
+    """The names without the words that all of them have."""
+    words = [name.split(" ") for name in names]
+    shared = set.intersection(*map(set, words)) if len(names) > 1 else set()
+    return [" ".join(w for w in ws if w not in shared) or name
+            for name, ws in zip(names, words)]
+
+
+def same_value(a, b):
+    """Whether two settings are the same, as numbers if both are."""
+    x, y = number(a), number(b)
+    if x is not None and y is not None:
+        return x == y
+    return "".join(str(a).split()) == "".join(str(b).split())
+
+
+def difference(a, b):
+    """The first key in which two dicts of settings differ, with both values; None if
+    they are equal."""
+    for key in [*a, *(k for k in b if k not in a)]:
+        if not same_value(a.get(key, ""), b.get(key, "")):
+            return key, visible(a.get(key, "nothing")), visible(b.get(key, "nothing"))
+    return None
+
+
+# What repeats of a cell must have in common besides their settings: words for it,
+# and the place in run.json.
+COMMON = (("data", "data.hash_xxh3"), ("build", "revision"),
+          ("processor", "machine.processor"), ("cores", "machine.cores"),
+          ("memory_bytes", "machine.memory_bytes"))
+
+
+class Study:
+    """All runs of a folder, and what compares them."""
+
+    def __init__(self, out):
+        self.out = str(out).rstrip("/") or "/"
+        self.words = []
+        command = os.path.join(self.out, "command.txt")
+        if os.path.lexists(command):
+            ini, *self.words = read_text(command, 1 << 20).splitlines() or [""]
+            if os.path.basename(ini) != ini or not ini:
+                raise Error(f"{visible(command)}: names no INI file")
+            self.ini = os.path.join(self.out, ini)
+            self.experiment = read_experiment(self.ini, self.words)
+        elif os.path.lexists(os.path.join(self.out, "run.json")):
+            self.ini = None
+            self.experiment = self._alone()
+        else:
+            raise Error(f"{visible(self.out)}: neither an experiment nor a run; it has no "
+                        "command.txt and no run.json")
+        self.read()
+
+    def _alone(self):
+        """A single run as an experiment of one cell."""
+        e = Experiment(os.path.basename(os.path.abspath(self.out)))
+        e.title, e.repeat = "One run", 1
+        e.cells = [Cell(e.name or "run", [])]
+        e.figures = "loss util_timeline memory_timeline breakdown"
+        return e
+
+    @property
+    def cells(self):
+        """The cells of the experiment, with or without runs."""
+        return self.experiment.cells
+
+    def __iter__(self):
+        return iter(self.runs)
+
+    def __len__(self):
+        return len(self.runs)
+
+    # ---- reading
+
+    def folder(self, cell, repeat):
+        """The folder of repeat 1 .. of a cell."""
+        return os.path.join(self.out, "cells", cell.folder, f"r{repeat}") \
+            if self.ini else self.out
+
+    def read(self):
+        """Reads all runs that are there."""
+        self.runs, self.unfinished = [], []
+        for cell in self.cells:
+            for repeat in range(1, self.experiment.repeat + 1):
+                folder = self.folder(cell, repeat)
+                if not os.path.lexists(os.path.join(folder, "run.json")):
+                    continue
+                run = Run(folder, cell, repeat)
+                run.study = self
+                self.check(run)
+                (self.runs if run.finished or not self.ini else
+                 self.unfinished).append(run)
+        self._of = {id(c): [r for r in self.runs if r.cell is c] for c in self.cells}
+        self._show()
+        self.target = self.experiment.target or self._common_target()
+        if not self.ini and self.runs and self.runs[0].pace:  # it has no loss
+            self.experiment.figures = "util_timeline memory_timeline breakdown"
+
+    def check(self, run, settings=None):
+        """Refuses a run that is none of its cell. `settings` are those of the cell as
+        run.json has them (runner.py); without them the cell's words must agree."""
+        name = f"{self.out}: {run.cell.name}, repeat {run.repeat}"
+        if self.ini and not os.path.exists(os.path.join(self.out, JOINED)):
+            asked, wanted = dict(run.asked), settings
+            if wanted is None:
+                wanted = {k: v for k, v in run.cell.settings.items() if k != "out"}
+                if run.manifest.get("format") is None:  # an old run
+                    asked = {k: asked.get(k, v) for k, v in wanted.items()}
+            if found := difference(asked, wanted):
+                key, then, now = found
+                raise Error(f"{visible(name)}: ran with {key}={then}, now {key}={now}; "
+                            "try: fresh=1 to run it again, or another out=")
+        others = [r for r in self.runs + self.unfinished if r.cell is run.cell]
+        for other in others[:1]:
+            found = difference(other.asked, run.asked)
+            for word, path in COMMON:
+                found = found or difference({word: other.get(path, "")},
+                                            {word: run.get(path, "")})
+            if found:
+                key, then, now = found
+                raise Error(f"{visible(name)}: not a repeat of repeat {other.repeat}, which "
+                            f"has {key}={then}; this one has {key}={now}; try: fresh=1 "
+                            "to run the cell again, or another out=")
+
+    def _show(self):
+        """Sets the names of cells without settings that their runs did not get, and
+        for sentences also without those that all cells have."""
+        for cell in self.cells:
+            lost = set().union(*(r.lacks for r in self.of(cell)))
+            kept = [w for w in cell.name.split(" ") if w.partition("=")[0] not in lost]
+            cell.shown = " ".join(kept).replace("=?", "=") or cell.folder.split("_")[0]
+        for cell in self.cells:
+            same = [c for c in self.cells if c.shown == cell.shown]
+            if len(same) > 1:
+                for i, c in enumerate(same):
+                    c.shown = f"{c.shown} ({i + 1})"
+        for cell, short in zip(self.filled, short_names([c.shown for c in self.filled])):
+            cell.short = short
+
+    def _common_target(self):
+        """The least loss that every run reaches, rounded up to a hundredth."""
+        lowest = [min((p.smooth for p in r.curve if p.smooth is not None),
+                      default=None) for r in self.runs if not r.pace]
+        if len(lowest) < 2 or None in lowest:
+            return None
+        return math.ceil(round(100 * max(lowest), 6)) / 100
+
+    # ---- runs of cells
+
+    def of(self, cell):
+        """The finished runs of a cell, by repeat."""
+        return self._of[id(cell)]
+
+    @property
+    def filled(self):
+        """The cells that have a finished run."""
+        return [c for c in self.cells if self.of(c)]
+
+    def first(self, cell):
+        """The first finished run of a cell."""
+        return self.of(cell)[0]
+
+    @property
+    def repeats(self):
+        """Whether some cell has more than one finished run."""
+        return any(len(self.of(c)) > 1 for c in self.cells)
+
+    def baseline(self, cell):
+        """The cell that a cell is compared with, or None."""
+        return None if cell.baseline is None else self.cells[cell.baseline]
+
+    def baseline_run(self, run):
+        """The baseline's run of the same repeat, or None."""
+        base = self.baseline(run.cell) if run.cell else None
+        return next((r for r in self.of(base) if r.repeat == run.repeat), None) \
+            if base else None
+
+    # ---- measures of cells
+
+    def values(self, cell, measure):
+        """A measure of each repeat of a cell."""
+        return [MEASURES[measure].of(r) for r in self.of(cell)]
+
+    def range(self, cell, measure):
+        """A measure over the repeats of a cell. A speed-up is ratio() of the rates."""
+        base = self.baseline(cell)
+        if measure == "speedup" and base:
+            return self.ratio(cell, base, "tokens_per_s")
+        return range_of(self.values(cell, measure))
+
+    def ratio(self, cell, base, measure):
+        """A measure of a cell divided by that of another. The median is the ratio of
+        the medians; least and most are those of pairs of the same repeat, which ran
+        in one round."""
+        of_base = {r.repeat: MEASURES[measure].of(r) for r in self.of(base)}
+        pairs = [(MEASURES[measure].of(r), of_base.get(r.repeat)) for r in self.of(cell)]
+        found = range_of([a / b if a is not None and b else None for a, b in pairs])
+        mine, its = (range_of(self.values(c, measure)).median for c in (cell, base))
+        found.median = mine / its if mine is not None and its else None
+        return found if found.median is not None else Range()
+
+    def share(self, cell, kind):
+        """The share of a step in a kind of work, median of the repeats."""
+        return range_of([r.share(kind) for r in self.of(cell)]).median
+
+    def worker_share(self, cell, worker, kind=None):
+        """A worker's utilisation, or its share of a kind; median of the repeats."""
+        found = []
+        for run in self.of(cell):
+            shares = run.shares if kind else run.utilisation
+            mine = shares[worker] if worker < len(shares) else None
+            found.append(mine.get(kind) if kind and mine else None if kind else mine)
+        return range_of(found).median
+
+    def has(self, measure):
+        """Whether some run has a measure."""
+        return any(MEASURES[measure].of(r) is not None for r in self.runs)
+
+    @property
+    def gpus(self):
+        """Whether a run has samples of a GPU."""
+        return self.has("gpu_util_share")
+
+    @property
+    def workers(self):
+        """The most workers of any run."""
+        return most([r.world for r in self.runs]) or 0
+
+    # ---- for a notebook
+
+    def rows(self):
+        """A dict for each run: cell, repeat, its settings and all measures."""
+        return [{"cell": r.cell.shown, "repeat": r.repeat, "backend": r.backend,
+                 "workers": r.world, **r.asked,
+                 **{name: m.of(r) for name, m in MEASURES.items()}} for r in self.runs]
+
+    def frame(self):
+        """The same as a pandas.DataFrame."""
+        import pandas
+        return pandas.DataFrame(self.rows())
+
+    def compare(self):
+        """Whether all runs trained the same thing: a fair.Verdict."""
+        from .fair import compare
+        return compare(self)
+
+    def answer(self):
+        """The answer in sentences: a list of answer.Sentence."""
+        from .answer import answer
+        return answer(self)
+
+
+def join(folders, out):
+    """Makes a study of existing runs, each a cell, in a new folder `out`."""
+    used = os.path.lexists(os.path.join(out, "command.txt"))
+    if used and not os.path.lexists(os.path.join(out, JOINED)):
+        raise Error(f"out={visible(out)}: has an experiment already; try: another out=")
+    ini, names, links = "[experiment]\ntitle = Runs side by side\nrepeat = 1\n", [], []
+    for folder in folders:
+        path = os.path.realpath(folder)
+        if not os.path.lexists(os.path.join(path, "run.json")):
+            raise Error(f"{visible(folder)}: not a run, it has no run.json; try: folders of "
+                        "runs, as DIR/cells/CELL/r1 of an experiment")
+        run = Run(path)
+        name = os.path.basename(path)
+        if name[:1] == "r" and name[1:].isdecimal():  # a repeat of a cell
+            name = os.path.join(os.path.basename(os.path.dirname(path)), name)
+        name = "".join("_" if c in " /,;:[]=\"'\\#" else c for c in visible(name))
+        name += f"_{len(names) + 1}" if name in names else ""
+        names.append(name)
+        ini += f"[cell {name}]\nsync = {run.backend}\n"
+        links.append((path, Cell(name, []).folder))
+    make_folder(out)
+    for path, name in links:
+        link = os.path.join(make_folder(out, "cells", name), "r1")
+        if os.path.islink(link):
+            os.unlink(link)
+        os.symlink(path, link)
+    write_text(os.path.join(out, JOINED), ini)
+    write_text(os.path.join(out, "command.txt"), JOINED + "\n")
+    return Study(out)

@@ -150,7 +150,7 @@ foreach(test lockstep refusals)
 endforeach()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  foreach(test plan names net)
+  foreach(test plan names net watch)
     add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py
                                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

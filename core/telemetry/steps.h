@@ -11,7 +11,8 @@
 // val_loss       of the rank's own share of the validation batches. The job's
 //                loss and val_loss are means over the ranks (summary.json)
 // restarts       how often the job, or a worker of an elastic job, was started
-//                again after a failure, since the run began
+//                again after a failure, since the run began; by the launcher,
+//                or by a scheduler or a user with resume=auto
 // steps_lost     how many steps this rank did again or missed, since the run
 //                began
 // time_s         the time of the steps that count, each counted once

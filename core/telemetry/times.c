@@ -186,7 +186,7 @@ static int add_earlier(struct row rows[ROWS], const char *out, const char *who)
     if (text_into(path, sizeof path, "%s/breakdown.csv", out))
         return 0;
     FILE *f = access(path, F_OK) ? NULL : file_open(path);
-    while (f && fgets(line, sizeof line, f)) {
+    while (f && file_line(line, sizeof line, f)) {
         if (sscanf(line, "%15[^,],%15[^,],%lf,%*f,%d", rank, kind, &seconds,
                    &n) != 4 ||
             strcmp(rank, who))

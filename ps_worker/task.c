@@ -214,6 +214,14 @@ static int hear_welcome(struct client *c, struct remote *r,
     return 0;
 }
 
+// The vector whose rows answer the present task.
+static enum ps_what asked_for(const struct client *c)
+{
+    return c->current == TASK_PULL ? c->what
+           : c->job.worker_updates ? PS_GRADS
+                                   : PS_PARAMS;
+}
+
 static int hear_slice(struct client *c, struct remote *r,
                       const struct ps_head *h, const void *data)
 {
@@ -224,9 +232,10 @@ static int hear_slice(struct client *c, struct remote *r,
                 : h->what == PS_GRADS   ? c->grads
                                         : c->params;
     if ((c->current != TASK_PULL && c->current != TASK_ROUND) ||
-        h->bytes != at.n * dtype_bytes(h->dtype) || r->got == r->rows)
-        return fail("SLICE of row %u out of order, %llu bytes", h->row,
-                    (unsigned long long)h->bytes);
+        h->what != asked_for(c) || h->bytes != at.n * dtype_bytes(h->dtype) ||
+        r->got == r->rows)
+        return fail("SLICE of row %u of vector %d out of order, %llu bytes",
+                    h->row, (int)h->what, (unsigned long long)h->bytes);
     r->got++;
     r->version[h->row] = h->version;
     vector_cast(to + at.off, DTYPE_F32, data, h->dtype, at.n);
@@ -326,13 +335,14 @@ static int hear_norm(struct client *c, struct remote *r,
     return 0;
 }
 
-// The server restarts a round: so do we with this server, if we are still in
-// that round.
+// The server restarts a round: so do we with this server, if we are in that
+// round. Between two rounds c->round is the next one, in which nothing has been
+// sent yet; the present task has nothing to do with it.
 static int hear_again(const struct client *c, struct remote *r,
                       const struct ps_head *h)
 {
     r->epoch = h->epoch;
-    if (h->round != c->round)
+    if (c->current != TASK_ROUND || h->round != c->round)
         return 0;
     r->next = r->got = 0;
     r->credit = ps_window(c->job.world);

@@ -200,17 +200,19 @@ static int ask_to_join(struct client *c)
 static int hear_welcome(struct client *c, struct remote *r,
                         const struct ps_head *h)
 {
-    bool accepted = c->join && h->kind == PS_WELCOME;
     r->welcome = true;
     r->epoch = h->epoch;
-    r->earliest = h->round + (h->round > 0 && !accepted);
-    if (!task_done(c) || h->round == 0)
+    r->earliest = h->round;
+    if (!task_done(c) || h->version == 0)
         return 0; // other servers have not answered, or the job only begins
     c->late = true;
-    c->round = h->round;
-    for (int i = 0; i < c->nremotes; i++)
-        if (c->job.consistency == PS_BSP && c->remotes[i].earliest != c->join)
+    c->round = 1;
+    for (int i = 0; i < c->nremotes; i++) {
+        uint64_t earliest = c->remotes[i].earliest;
+        if (c->job.consistency == PS_BSP && earliest != c->join)
             return ask_to_join(c);
+        c->round = earliest > c->round ? earliest : c->round;
+    }
     return 0;
 }
 

@@ -133,8 +133,11 @@ struct sync {
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step
     uint64_t left_ns; // when the last call returned, plus the time waited since
-    uint64_t joined;  // updates that the group had made before this worker
-                      // joined a running job
+    // Set by open() and sync_bcast(). late: the group was running when this
+    // worker joined it. Then joined: steps that the group had made since it
+    // began; joined_updates: those that were updates.
+    bool late;
+    uint64_t joined, joined_updates;
     struct sync_fault fault;
     struct copies *copies;
     struct rule rule; // the update, unless own_update

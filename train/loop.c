@@ -198,24 +198,35 @@ static int train(struct trainer *t)
     return profile(t);
 }
 
+// Continue at the step that the others have reached. They may have done the
+// last one; then there is nothing left to do.
+static void join(struct trainer *t)
+{
+    t->step += (int)t->sync->joined;
+    t->updates += (int)t->sync->joined_updates;
+    t->position += t->sync->joined;
+    if (t->step > t->run.steps)
+        t->step = t->run.steps;
+    log_line("joins a running job after its step %d", t->step);
+}
+
 // Worker 0's weights come from a checkpoint, a file or the seed; then all
-// workers get them.
+// workers get them. A worker that joins a running job gets the present ones,
+// and reads no checkpoint: it may have been removed.
 static int begin(struct trainer *t)
 {
     char folder[CONFIG_PATH + 64];
+    bool late = t->sync->late;
     if (state_find(t, folder, sizeof folder))
         return -1;
     bool resumed = folder[0] != '\0';
-    if (resumed ? state_load(t, folder) : state_first(t))
+    if (!late && (resumed ? state_load(t, folder) : state_first(t)))
         return -1;
     if (place_write_params(t) || sync_bcast(t->sync) ||
         (resumed && state_load_slots(t, folder)))
         return -1;
-    if (t->sync->joined) { // continue at the others' step
-        t->step = t->updates = (int)t->sync->joined;
-        t->position = t->sync->joined;
-        log_line("joins a running job after its step %d", t->step);
-    }
+    if (late)
+        join(t);
     model_params_changed(t->model);
     if (t->position && data_seek(t->data, t->position))
         return -1;

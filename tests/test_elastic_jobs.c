@@ -1,0 +1,81 @@
+// test_elastic_jobs.c - whole jobs with elastic=1: workers die and come back.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+enum { MAX = 200 };
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
+    "dropout=0.1 log=0 warmup=0 timeout=30 threads=1 samples=0 trace=off "
+    "schedule=constant";
+
+// A worker that comes back in a resumed run goes on at the step of the run, not
+// of this start, with its place in the data. The checkpoint from which the run
+// was resumed is gone by then. With one worker, no step is lost: the run ends
+// with the files of one in which nobody died.
+static void resumed_runs_go_on_at_the_right_step(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sps", "dps servers=2",
+                                       "sps consistency=ssp:1",
+                                       "sps consistency=asp"};
+    struct job j;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        job_run(&j, 90,
+                "rm -rf calm ill; t='lockstep train %s sync=%s workers=1 "
+                "eval=0 save=5 keep=1 elastic=1'; "
+                "$t steps=20 out=calm && $t steps=20 out=ill && "
+                "$t steps=50 resume=auto out=calm && "
+                "$t steps=50 resume=auto restarts=1 inject=kill:10 out=ill && "
+                "cut -d, -f4,5,7,8 calm/steps.csv > a && "
+                "cut -d, -f4,5,7,8 ill/steps.csv | diff a -",
+                tiny, ways[i]);
+        assert_ok(&j);
+        assert_prints(&j, "joins a running job after its step 29");
+        assert_same_files("calm", "ill", 50);
+        job_run(&j, 20,
+                "for r in calm ill; do grep -v hash "
+                "$r/checkpoint-50/state.json > $r.json; done; "
+                "cmp calm.json ill.json");
+        assert_ok(&j);
+    }
+}
+
+// Worker 0 has done the last step and still evaluates when worker 1 comes back.
+// There is nothing left to do, so worker 1 ends.
+static void nothing_is_left_after_the_last_step(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf late; for i in 1 2 3 4 5 6 7 8 9 10; do cat text.txt; "
+            "done > big.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt 2> said.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "s=$(sed -n 's/@endpoint //p' e.txt); "
+            "w='%s steps=20 sync=sps world=2 elastic=1 eval=20 "
+            "eval_batches=20000 data=big.txt val_fraction=0.9 out=late'; "
+            "trainer $w rank=0 servers=$s & a=$!; "
+            "trainer $w rank=1 servers=$s inject=kill:10 inject_rank=1; "
+            "until [ \"$(wc -l < late/steps.0.csv)\" = 20 ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; sleep 0.2; kill -STOP $a; "
+            "trainer $w rank=1 servers=$s & b=$!; "
+            "until grep -q 'rank 1 joins from step' said.txt; do sleep 0.02; "
+            "done; kill -CONT $a; "
+            "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb",
+            tiny);
+    assert_prints(&j, "joins a running job after its step 20\n");
+    assert_prints(&j, "ended 0 0");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
+        cmocka_unit_test(nothing_is_left_after_the_last_step),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -275,9 +275,11 @@ static int hear_result(struct client *c, struct remote *r,
     r->settled = true;
     if (result.skipped)
         r->got = r->rows;
-    // the norm is the same everywhere; the lag is the largest
+    // the norm is the same everywhere; of the other numbers, keep the largest
     if (c->result.lag > result.lag)
         result.lag = c->result.lag;
+    if (c->result.used > result.used)
+        result.used = c->result.used;
     c->result = result;
     return 0;
 }

@@ -38,6 +38,7 @@
 struct worker {
     struct client client;
     uint64_t sets[PS_WHATS];
+    uint64_t used; // gradients in all updates of the servers so far
 };
 
 // ---- settings
@@ -117,7 +118,7 @@ static int worker_open(struct sync *s)
                     s->job.settings->servers.endpoints, &s->job))
         return -1;
     s->transport = transport->name;
-    s->own_update = !j.worker_updates;
+    s->own_update = s->counts = !j.worker_updates;
     if (j.worker_updates)
         s->scale = 1 / ps_divisor(j.world, j.wire);
     s->late = w->client.late;
@@ -221,6 +222,17 @@ static void prepare_own_step(struct sync *s, const struct sync_in *in,
             scale * ps_divisor(s->job.cluster->world, w->client.job.wire);
 }
 
+// The servers say how many gradients their updates have taken in. They tell it
+// to the workers of a round only, so one that was late (backup) adds up the
+// rounds that it has missed.
+static int count_used(struct worker *w)
+{
+    const struct client *c = &w->client;
+    uint64_t each = (uint64_t)(c->job.world - c->job.backup), before = w->used;
+    w->used = c->dropped ? before + (1 + c->missed) * each : c->result.used;
+    return (int)(int64_t)(w->used - before);
+}
+
 static int worker_step(struct sync *s, const struct sync_in *in,
                        struct sync_out *out)
 {
@@ -241,6 +253,7 @@ static int worker_step(struct sync *s, const struct sync_in *in,
     out->dropped = c->dropped;
     out->missed = (int)c->missed;
     out->lag = (int)c->result.lag;
+    out->used = count_used(w);
     if (s->own_update && !own && !c->dropped) {
         out->grad_norm = (float)c->result.norm;
         out->skipped = c->result.skipped;

@@ -92,6 +92,7 @@ struct sync_out {
                   // (backup workers)
     int missed;   // further steps that the other workers made meanwhile: params
                   // are those after step + missed
+    int used;     // gradients of workers in the updates since the last call
     double loss;  // only on worker 0, and only if the strategy has scatter():
                   // the mean loss of all workers
     int lag;      // updates by other workers that this worker's params lack; 0:
@@ -127,6 +128,8 @@ struct sync {
     // them in params; sync_whole() completes them.
     bool own_update;
     bool copy_only;
+    bool counts;      // set by open(): step() fills out->used. Else each update
+                      // takes in the gradients of all workers
     bool coming;      // parts of params or of job.copy are on their way
     int alone;        // with merge(): steps since all params were the same
     int next_bucket;  // sync.c checks the order of calls

@@ -69,11 +69,63 @@ static void nothing_is_left_after_the_last_step(void **state)
     assert_prints(&j, "ended 0 0");
 }
 
+// Tokens are those of gradients that entered an update: not those of a worker
+// that is dead, late, has stopped, or of a step that was skipped. A gradient
+// has 2 * 16 tokens.
+static void tokens_count_what_was_trained_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        int gradients;
+    } runs[] = {
+        {"sync=sps workers=2 elastic=1 inject=kill:10 inject_rank=1", 29},
+        {"sync=dps workers=3 backup=1", 40},
+        {"sync=sps workers=2 consistency=asp mistake_own_steps=1:4", 24},
+        {"sync=sps workers=2 consistency=ssp:1", 40},
+        {"sync=ring workers=2 accum=3", 120},
+        {"sync=outer workers=2 every=4", 40},
+        {"sync=local precision=fp16 loss_scale=64 inject=inf:3", 19},
+        {"sync=sps workers=2 update=worker precision=fp16 loss_scale=64 "
+         "inject=inf:3",
+         38},
+        {"sync=ring mesh=dp2,pp2 layers=2 accum=2", 80},
+    };
+    struct job j;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        job_run(&j, 60, "lockstep train %s steps=20 eval=0 %s out=tokens%zu",
+                tiny, runs[i].words, i);
+        assert_ok(&j);
+        char out[32];
+        snprintf(out, sizeof out, "tokens%zu", i);
+        double tokens = job_summary(out, "tokens");
+        if (tokens != 32 * runs[i].gradients)
+            print_error("%s: %g tokens\n", runs[i].words, tokens);
+        assert_true(tokens == 32 * runs[i].gradients);
+    }
+}
+
+// A part of the run with larger batches counts them as they are.
+static void tokens_of_parts_add_up(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=local eval=0 save=10 steps=10 out=parts && "
+            "lockstep train %s sync=local eval=0 save=10 steps=20 batch=4 "
+            "resume=auto out=parts",
+            tiny, tiny);
+    assert_ok(&j);
+    assert_true(job_summary("parts", "tokens") == 32 * (10 + 2 * 10));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
+        cmocka_unit_test(tokens_count_what_was_trained_on),
+        cmocka_unit_test(tokens_of_parts_add_up),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -74,6 +74,13 @@ static void count_bytes(struct trainer *t, const struct group_stats *before,
     t->axis_out[MESH_DP] += moved.bytes_out;
 }
 
+// The tokens of one replica's gradient.
+static uint64_t step_tokens(const struct trainer *t)
+{
+    return (uint64_t)t->run.accum * (uint64_t)t->run.batch *
+           (uint64_t)t->config.context;
+}
+
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
     const struct sync *s = t->sync, before = *s; // its counters so far
@@ -131,6 +138,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
             return -1;
     }
     t->step += 1 + out.missed;
+    t->tokens += (uint64_t)out.used * step_tokens(t);
     t->position += 1 + (uint64_t)out.missed;
     if (out.missed && data_seek(t->data, t->position))
         return -1;
@@ -172,8 +180,6 @@ static int train(struct trainer *t)
 {
     struct progress progress;
     uint64_t began = now_ns();
-    uint64_t per_step = (uint64_t)t->replicas * (uint64_t)t->run.accum *
-                        (uint64_t)t->run.batch * (uint64_t)t->config.context;
     int skips = 0;
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
@@ -181,7 +187,7 @@ static int train(struct trainer *t)
         if (profile(t) || one_step(t, &row, &skips))
             return -1;
         row.step = t->step;
-        row.tokens = (uint64_t)t->step * per_step;
+        row.tokens = t->tokens;
         if (due(t->run.verify, t->step, t->run.steps) && check_replicas(t))
             return -1;
         if (!t->run.pace.given && due(t->run.eval, t->step, t->run.steps) &&

@@ -27,7 +27,7 @@ enum { PATH = STATE_PATH };
 struct place {
     int step, updates, good; // good: steps since the loss scale changed
     float scale;
-    uint64_t position;
+    uint64_t position, tokens;
 };
 
 // The position in the data, in steps of this run.
@@ -226,14 +226,30 @@ static int same_model(const struct trainer *t, const cJSON *j,
     return 0;
 }
 
+// The tokens trained on so far. An older version did not write them: they are
+// taken to be those of steps as large as the present ones.
+static int get_tokens(const struct trainer *t, const cJSON *j,
+                      const char *folder, double *tokens)
+{
+    double step = 0;
+    if (cJSON_GetObjectItemCaseSensitive(j, "tokens"))
+        return get_number(j, folder, "tokens", tokens);
+    if (get_number(j, folder, "step", &step))
+        return -1;
+    *tokens =
+        step * t->replicas * t->run.accum * t->run.batch * t->whole.context;
+    return 0;
+}
+
 static int read_numbers(const struct trainer *t, const cJSON *j,
                         const char *folder, struct place *out)
 {
     double version = 0, step = 0, updates = 0, epoch = 0, window = 0;
-    double scale = 0, good = 0;
+    double scale = 0, good = 0, tokens = 0;
     if (get_number(j, folder, "version", &version) ||
         get_number(j, folder, "step", &step) ||
         get_number(j, folder, "updates", &updates) ||
+        get_tokens(t, j, folder, &tokens) ||
         get_number(j, folder, "epoch", &epoch) ||
         get_number(j, folder, "windows_of_epoch", &window) ||
         get_real(j, folder, "loss_scale", &scale) ||
@@ -250,6 +266,7 @@ static int read_numbers(const struct trainer *t, const cJSON *j,
         .good = (int)good,
         .scale = (float)scale,
         .position = position(t, (uint64_t)epoch, (uint64_t)window),
+        .tokens = (uint64_t)tokens,
     };
     return 0;
 }
@@ -302,6 +319,7 @@ int state_find(struct trainer *t, char *folder, size_t size)
     t->step = a.place.step;
     t->updates = a.place.updates;
     t->position = a.place.position;
+    t->tokens = a.place.tokens;
     if (*a.text && t->scaling) {
         t->scale.scale = a.place.scale;
         t->scale.good = a.place.good;

@@ -51,7 +51,8 @@ enum ps_kind {
     PS_AGAIN,   // elastic: `round` restarts, with `epoch`; send it again
     PS_NORM,    // value: squares summed over this shard; data: ranks in it
     PS_RESULT,  // data: struct ps_result
-    PS_SLICE,   // a row of `what`, the answer to PULL or PUSH
+    PS_SLICE,   // a row of `what`, the answer to PULL or PUSH; value, to PULL:
+                // gradients in all updates so far
     PS_ERROR,   // data: text; the job is over for the receiver
     PS_PING,    // no data: tests whether the receiver is still connected
     // from both: finds how far the clocks are apart

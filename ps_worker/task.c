@@ -224,6 +224,12 @@ static enum ps_what asked_for(const struct client *c)
                                    : PS_PARAMS;
 }
 
+static void note_used(struct client *c, double used)
+{
+    if (used > (double)c->used && used < 0x1p53)
+        c->used = (uint64_t)used;
+}
+
 static int hear_slice(struct client *c, struct remote *r,
                       const struct ps_head *h, const void *data)
 {
@@ -238,6 +244,8 @@ static int hear_slice(struct client *c, struct remote *r,
         r->got == r->rows)
         return fail("SLICE of row %u of vector %d out of order, %llu bytes",
                     h->row, (int)h->what, (unsigned long long)h->bytes);
+    if (c->current == TASK_PULL)
+        note_used(c, h->value);
     r->got++;
     r->version[h->row] = h->version;
     vector_cast(to + at.off, DTYPE_F32, data, h->dtype, at.n);
@@ -275,11 +283,10 @@ static int hear_result(struct client *c, struct remote *r,
     r->settled = true;
     if (result.skipped)
         r->got = r->rows;
-    // the norm is the same everywhere; of the other numbers, keep the largest
+    // the norm is the same everywhere; the lag is the largest
     if (c->result.lag > result.lag)
         result.lag = c->result.lag;
-    if (c->result.used > result.used)
-        result.used = c->result.used;
+    c->used = result.used > c->used ? result.used : c->used;
     c->result = result;
     return 0;
 }

@@ -149,9 +149,12 @@ static enum ps_what what_of(int slot)
 // asp rows count the updates of all workers.
 static void count_updates(struct sync *s)
 {
-    const struct worker *w = s->state;
+    struct worker *w = s->state;
     const struct client *c = &w->client;
-    if (!c->late || c->job.consistency != PS_BSP)
+    if (!c->late)
+        return;
+    s->joined_used = w->used = c->used;
+    if (c->job.consistency != PS_BSP)
         return;
     s->joined_updates = 0;
     for (int i = 0; i < c->nremotes; i++)
@@ -222,15 +225,12 @@ static void prepare_own_step(struct sync *s, const struct sync_in *in,
             scale * ps_divisor(s->job.cluster->world, w->client.job.wire);
 }
 
-// The servers say how many gradients their updates have taken in. They tell it
-// to the workers of a round only, so one that was late (backup) adds up the
-// rounds that it has missed.
+// The gradients in the servers' updates since the last call.
 static int count_used(struct worker *w)
 {
-    const struct client *c = &w->client;
-    uint64_t each = (uint64_t)(c->job.world - c->job.backup), before = w->used;
-    w->used = c->dropped ? before + (1 + c->missed) * each : c->result.used;
-    return (int)(int64_t)(w->used - before);
+    uint64_t before = w->used;
+    w->used = w->client.used;
+    return (int)(w->used - before);
 }
 
 static int worker_step(struct sync *s, const struct sync_in *in,

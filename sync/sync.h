@@ -138,9 +138,10 @@ struct sync {
     uint64_t left_ns; // when the last call returned, plus the time waited since
     // Set by open() and sync_bcast(). late: the group was running when this
     // worker joined it. Then joined: steps that the group had made since it
-    // began; joined_updates: those that were updates.
+    // began; joined_updates: those that were updates; joined_used: the
+    // gradients in these updates.
     bool late;
-    uint64_t joined, joined_updates;
+    uint64_t joined, joined_updates, joined_used;
     struct sync_fault fault;
     struct copies *copies;
     struct rule rule; // the update, unless own_update

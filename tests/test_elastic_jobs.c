@@ -42,31 +42,36 @@ static void resumed_runs_go_on_at_the_right_step(void **state)
     }
 }
 
-// Worker 0 has done the last step and still evaluates when worker 1 comes back.
-// There is nothing left to do, so worker 1 ends.
+// A worker has done the last step and still evaluates when the other one comes
+// back. There is nothing left to do, so it ends. Worker 0 saves before that.
 static void nothing_is_left_after_the_last_step(void **state)
 {
     (void)state;
     struct job j;
-    job_run(&j, 90,
-            "rm -rf late; for i in 1 2 3 4 5 6 7 8 9 10; do cat text.txt; "
-            "done > big.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
-            "timeout=30 > e.txt 2> said.txt & "
-            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
-            "s=$(sed -n 's/@endpoint //p' e.txt); "
-            "w='%s steps=20 sync=sps world=2 elastic=1 eval=20 "
-            "eval_batches=20000 data=big.txt val_fraction=0.9 out=late'; "
-            "trainer $w rank=0 servers=$s & a=$!; "
-            "trainer $w rank=1 servers=$s inject=kill:10 inject_rank=1; "
-            "until [ \"$(wc -l < late/steps.0.csv)\" = 20 ]; do "
-            "kill -0 $a || exit 1; sleep 0.02; done; sleep 0.2; kill -STOP $a; "
-            "trainer $w rank=1 servers=$s & b=$!; "
-            "until grep -q 'rank 1 joins from step' said.txt; do sleep 0.02; "
-            "done; kill -CONT $a; "
-            "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb",
-            tiny);
-    assert_prints(&j, "joins a running job after its step 20\n");
-    assert_prints(&j, "ended 0 0");
+    for (int back = 0; back < 2; back++) {
+        job_run(&j, 90,
+                "rm -rf late e.txt; for i in 1 2 3 4 5 6 7 8 9 10; do "
+                "cat text.txt; done > big.txt; timeout 80 ps_server "
+                "bind=tcp://127.0.0.1:0 timeout=30 > e.txt 2> said.txt & "
+                "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+                "w='%s steps=20 sync=sps world=2 elastic=1 eval=20 save=20 "
+                "eval_batches=20000 data=big.txt val_fraction=0.9 out=late "
+                "inject_rank=%d'; w=\"$w servers=$(sed -n 's/@endpoint //p' "
+                "e.txt)\"; back=%d; other=%d; "
+                "trainer $w rank=$other & a=$!; "
+                "trainer $w rank=$back inject=kill:10; "
+                "until [ \"$(wc -l < late/steps.$other.csv)\" = 20 ]; do "
+                "kill -0 $a || exit 1; sleep 0.02; done; "
+                "sleep 0.2; kill -STOP $a; "
+                "trainer $w rank=$back & b=$!; "
+                "until grep -q \"rank $back joins from step\" said.txt; do "
+                "sleep 0.02; done; kill -CONT $a; "
+                "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb",
+                tiny, back, back, !back);
+        assert_prints(&j, "joins a running job after its step 20\n");
+        assert_prints(&j, "ended 0 0");
+        assert_true(job_has("late/checkpoint-20"));
+    }
 }
 
 // Tokens are those of gradients that entered an update: not those of a worker
@@ -119,11 +124,35 @@ static void tokens_of_parts_add_up(void **state)
     assert_true(job_summary("parts", "tokens") == 32 * (10 + 2 * 10));
 }
 
+// Worker 0 dies and is not back when the others end. So nobody has saved the
+// last step: the job has failed. With more restarts all of it starts again, and
+// is saved. (On a slow machine worker 0 may be back before, and saves.)
+static void the_last_step_is_saved(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int restarts = 0; restarts < 3; restarts += 2) {
+        job_run(&j, 60,
+                "rm -rf saved; lockstep train %s sync=dps servers=2 workers=3 "
+                "elastic=1 eval=0 save=20 steps=60 inject=kill:30 "
+                "inject_rank=0 restarts=%d out=saved",
+                tiny, restarts);
+        assert_status(&j, restarts == 0);
+        assert_true(job_has("saved/checkpoint-60") == (restarts == 2));
+        if (restarts == 0)
+            assert_prints(&j, "rank 0, which saves, was dead when the others "
+                              "ended: the last step is 60, and the last one "
+                              "that was saved 20");
+    }
+    assert_true(job_summary("saved", "steps") == 60);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
+        cmocka_unit_test(the_last_step_is_saved),
         cmocka_unit_test(tokens_count_what_was_trained_on),
         cmocka_unit_test(tokens_of_parts_add_up),
     };

@@ -181,6 +181,7 @@ static int train(struct trainer *t)
     struct progress progress;
     uint64_t began = now_ns();
     int skips = 0;
+    bool nothing = t->step == last_step(t);
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
@@ -201,18 +202,22 @@ static int train(struct trainer *t)
             return -1;
         progress_step(&progress, t, &row);
     }
-    return profile(t);
+    // worker 0 comes back: the others could not save the last step
+    return profile(t) || (nothing && t->sync->late && t->run.save && save(t))
+               ? -1
+               : 0;
 }
 
 // Continue at the step that the others have reached. They may have done the
-// last one; then there is nothing left to do.
+// last one: then servers wait for a step that nobody will do.
 static void join(struct trainer *t)
 {
-    t->step += (int)t->sync->joined;
+    int steps = (int)t->sync->joined, left = t->run.steps - t->step;
+    steps = steps < left ? steps : left;
+    t->step += steps;
     t->updates += (int)t->sync->joined_updates;
-    t->position += t->sync->joined;
-    if (t->step > t->run.steps)
-        t->step = t->run.steps;
+    t->position += (uint64_t)steps;
+    t->tokens += t->sync->joined_used * step_tokens(t);
     log_line("joins a running job after its step %d", t->step);
 }
 

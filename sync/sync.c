@@ -393,6 +393,8 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
         return -1;
     uint64_t start = now_ns();
     int rc = take_step(s, in, out);
+    if (!s->counts)
+        out->used = out->skipped ? 0 : s->job.cluster->world;
     s->step_ns += now_ns() - start;
     return end_call(s, rc);
 }

@@ -92,6 +92,7 @@ struct sync_out {
                   // (backup workers)
     int missed;   // further steps that the other workers made meanwhile: params
                   // are those after step + missed
+    int used;     // gradients of workers in the updates since the last call
     double loss;  // only on worker 0, and only if the strategy has scatter():
                   // the mean loss of all workers
     int lag;      // updates by other workers that this worker's params lack; 0:
@@ -127,14 +128,20 @@ struct sync {
     // them in params; sync_whole() completes them.
     bool own_update;
     bool copy_only;
+    bool counts;      // set by open(): step() fills out->used. Else each update
+                      // takes in the gradients of all workers
     bool coming;      // parts of params or of job.copy are on their way
     int alone;        // with merge(): steps since all params were the same
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step
     uint64_t left_ns; // when the last call returned, plus the time waited since
-    uint64_t joined;  // updates that the group had made before this worker
-                      // joined a running job
+    // Set by open() and sync_bcast(). late: the group was running when this
+    // worker joined it. Then joined: steps that the group had made since it
+    // began; joined_updates: those that were updates; joined_used: the
+    // gradients in these updates.
+    bool late;
+    uint64_t joined, joined_updates, joined_used;
     struct sync_fault fault;
     struct copies *copies;
     struct rule rule; // the update, unless own_update

@@ -222,10 +222,10 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
         return 0;
     count_restart(t);
     if (make_out(t->run.out) || take_lock(t) ||
-        (t->cluster->rank == 0 && !t->sync->joined &&
+        (t->cluster->rank == 0 && !t->sync->late &&
          config_check_out(&t->run)) ||
         steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
-                   t->cluster->world, t->step, t->sync->joined > 0, t->restarts,
+                   t->cluster->world, t->step, t->sync->late, t->restarts,
                    &t->time_before) ||
         observe_begin(t))
         return -1;

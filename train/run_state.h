@@ -35,12 +35,12 @@ void state_close(struct trainer *t);
 
 // The path of the checkpoint that resume= names, in folder[size]. For a run's
 // folder it is the newest undamaged checkpoint; for "auto" the newest of OUT,
-// or "" if there is none. All workers call it and get the same path.
-int state_find(const struct trainer *t, char *folder, size_t size);
+// or "" if there is none. All workers call it and get the same path, and the
+// checkpoint's step, data position and loss scale.
+int state_find(struct trainer *t, char *folder, size_t size);
 
-// Begins from `folder`. Every worker gets step, data position and loss scale;
-// worker 0 gets the weights, or each worker its shard. Call it before
-// sync_bcast().
+// Begins from `folder`: worker 0 gets the weights, or each worker its shard.
+// Call it before sync_bcast().
 int state_load(struct trainer *t, const char *folder);
 
 // Makes a run's first weights, from the file of init= or from the seed, on

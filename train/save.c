@@ -74,6 +74,7 @@ static cJSON *state_json(const struct trainer *t)
     cJSON_AddNumberToObject(j, "version", 1);
     cJSON_AddNumberToObject(j, "step", t->step);
     cJSON_AddNumberToObject(j, "updates", t->updates);
+    cJSON_AddNumberToObject(j, "tokens", (double)t->tokens);
     cJSON_AddNumberToObject(j, "epoch", (double)epoch);
     cJSON_AddNumberToObject(j, "windows_of_epoch", (double)window);
     cJSON_AddNumberToObject(j, "loss_scale", (double)t->scale.scale);

@@ -76,6 +76,7 @@ struct trainer {
     char name[CONFIG_WORD];   // of the backend
     int step;                 // steps done so far
     int updates;              // steps that were not skipped
+    uint64_t tokens;          // of all gradients that entered an update
     uint64_t position;        // in the data, in steps of this batch and world
     double time_before;       // seconds that earlier parts of the run took
     struct memory memory;     // of this process, predicted

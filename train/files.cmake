@@ -32,7 +32,7 @@ lockstep_test(folder LINKS train)
 lockstep_test(snapshot LINKS snapshot)
 foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mistake_jobs
              outer_jobs
-             restart save launched memory)
+             restart rewind save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/job.c)

@@ -199,11 +199,10 @@ static int train(struct trainer *t)
 }
 
 // Worker 0's weights come from a checkpoint, a file or the seed; then all
-// workers get them.
-static int begin(struct trainer *t)
+// workers get them. folder[size] becomes the checkpoint's, or "".
+static int begin(struct trainer *t, char *folder, size_t size)
 {
-    char folder[CONFIG_PATH + 64];
-    if (state_find(t, folder, sizeof folder))
+    if (state_find(t, folder, size))
         return -1;
     bool resumed = folder[0] != '\0';
     if (resumed ? state_load(t, folder) : state_first(t))
@@ -228,7 +227,9 @@ static int begin(struct trainer *t)
 
 int trainer_run(struct trainer *t, int argc, char *const *argv)
 {
-    if (begin(t) || record_begin(t, argc, argv) || train(t))
+    char folder[CONFIG_PATH + 64];
+    if (begin(t, folder, sizeof folder) || record_begin(t, argc, argv) ||
+        state_rewind(t, folder) || train(t))
         return -1;
     return record_end(t);
 }

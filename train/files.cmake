@@ -46,3 +46,9 @@ foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mista
     endif()
   endif()
 endforeach()
+if(TARGET test_save)
+  add_library(slow_disk MODULE tests/slow_disk.c)
+  add_dependencies(test_save slow_disk)
+  target_compile_definitions(test_save PRIVATE
+                             SLOW_DISK="$<TARGET_FILE:slow_disk>")
+endif()

@@ -262,11 +262,12 @@ static int worker_step(struct sync *s, const struct sync_in *in,
 }
 
 // Worker 0 fetches the servers' state, one slot at a time.
-static int worker_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
+static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
-    if (rc || s->job.cluster->rank != 0)
-        return rc;
+    int rc = 0;
+    if (s->job.cluster->rank != 0)
+        return 0;
     float *v = mem_alloc(s->job.n, sizeof *v);
     if (!v)
         return -1;

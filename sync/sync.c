@@ -421,9 +421,9 @@ static bool keeps_state(const struct sync *s)
     return s->own_update || s->ops->slots;
 }
 
-int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
+int sync_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    rc = (keeps_state(s) ? s->ops->save : slots_save)(s, rc, visit, ctx);
+    int rc = (keeps_state(s) ? s->ops->save : slots_save)(s, visit, ctx);
     return end_call(s, rc);
 }
 

@@ -210,7 +210,7 @@ struct sync_ops {
                       char name[SYNC_SLOT_NAME]);
     // With own_update or slots: visit the state, as sync_save() and sync_load()
     // describe. With lends_params, save visits the parameters too.
-    int (*save)(struct sync *s, int rc, sync_visit *visit, void *ctx);
+    int (*save)(struct sync *s, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
 };
@@ -254,11 +254,11 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 // or -1 after fail().
 //
 // save: visit() is called on some workers, with ranges that together cover the
-// whole state once. `rc` is -1 if this worker has already failed to prepare for
-// the visits; if several workers visit, a failure of one ends the call on all.
+// whole state once. Workers do not exchange anything meanwhile, so the caller
+// has to wait until all have ended.
 // load: visit() is called in the same way and fills the ranges; after that
 // every worker, or server, has its state.
-int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
+int sync_save(struct sync *s, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
 
 // sync_slots: how many slots sync_save() visits. sync_slot_name: the name of

@@ -223,12 +223,12 @@ static void join(struct trainer *t)
 
 // Worker 0's weights come from a checkpoint, a file or the seed; then all
 // workers get them. A worker that joins a running job gets the present ones,
-// and reads no checkpoint: it may have been removed.
-static int begin(struct trainer *t)
+// and reads no checkpoint: it may have been removed. folder[size] becomes the
+// checkpoint's, or "".
+static int begin(struct trainer *t, char *folder, size_t size)
 {
-    char folder[CONFIG_PATH + 64];
     bool late = t->sync->late;
-    if (state_find(t, folder, sizeof folder))
+    if (state_find(t, folder, size))
         return -1;
     bool resumed = folder[0] != '\0';
     if (!late && (resumed ? state_load(t, folder) : state_first(t)))
@@ -250,7 +250,9 @@ static int begin(struct trainer *t)
 
 int trainer_run(struct trainer *t, int argc, char *const *argv)
 {
-    if (begin(t) || record_begin(t, argc, argv) || train(t))
+    char folder[CONFIG_PATH + 64];
+    if (begin(t, folder, sizeof folder) || record_begin(t, argc, argv) ||
+        state_rewind(t, folder) || train(t))
         return -1;
     return record_end(t);
 }

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH = STATE_PATH };
@@ -114,7 +115,7 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
 
 // Finds a run's newest undamaged checkpoint of a step before `below`. Returns
 // 1, or 0 if there is none, or -1 after fail(). Logs each damaged checkpoint
-// that it finds.
+// that it finds, unless a running job has removed it meanwhile.
 static int find_whole(const char *run, int below, char *folder, size_t size)
 {
     for (int step; (step = folder_newest(run, below)) >= 0; below = step) {
@@ -122,10 +123,25 @@ static int find_whole(const char *run, int below, char *folder, size_t size)
             return -1;
         if (!whole_check(folder))
             return 1;
-        log_line("%s; looking for an older checkpoint", fail_message());
+        if (!access(folder, F_OK))
+            log_line("%s; looking for an older checkpoint", fail_message());
     }
     folder[0] = '\0';
     return 0;
+}
+
+// Does the same, but begins with the checkpoint that the file `latest` names:
+// later ones are no part of the run's history. It tries again if a running job
+// has saved meanwhile, and may have removed the checkpoints that it looked at.
+static int find_latest(const char *run, char *folder, size_t size)
+{
+    int found, latest;
+    do {
+        latest = folder_latest(run);
+        bool known = folder_newest(run, latest + 1) >= 0;
+        found = find_whole(run, known ? latest + 1 : INT_MAX, folder, size);
+    } while (found == 0 && latest != folder_latest(run));
+    return found;
 }
 
 // Fails with the damage, and names an older checkpoint to try.
@@ -170,7 +186,7 @@ static int find(const struct run *run, char *folder, size_t size)
     const char *of = newest ? run->out : run->resume;
     if (folder_newest(of, INT_MAX) < 0) // `of` may be a checkpoint itself
         return newest ? 0 : find_named(of, folder, size);
-    int found = find_whole(of, INT_MAX, folder, size);
+    int found = find_latest(of, folder, size);
     if (found == 0)
         return fail("resume=%s: every checkpoint in %s is damaged; try: "
                     "another out= to start a new run",
@@ -374,6 +390,25 @@ int state_load(struct trainer *t, const char *folder)
         return load_params(t, files.model);
     return t->cluster->rank ? 0
                             : checkpoint_read(files.model, &t->whole, t->host);
+}
+
+// Whether two paths lead to the same folder.
+static bool is_same(const char *one, const char *other)
+{
+    struct stat a, b;
+    return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+int state_rewind(const struct trainer *t, const char *folder)
+{
+    char own[PATH];
+    const char *out = t->run.out;
+    if (t->cluster->rank || !*out || t->sync->late)
+        return 0;
+    if (text_into(own, sizeof own, "%s/checkpoint-%d", out, t->step))
+        return -1;
+    return folder_rewind(out, is_same(folder, own) ? t->step : -1);
 }
 
 int state_load_slots(struct trainer *t, const char *folder)

@@ -6,7 +6,8 @@ set logscale xy
 set xlabel "rate of each link (Gbit/s)" . below
 set ylabel "milliseconds"
 set grid xtics ytics lc rgb "#e2e2e2" lt 1
-set multiplot layout 1, 2
+unset rmargin
+set multiplot layout 1, 2 margins 75.0 / WIDE, 1 - (key_room + 12.0) / WIDE, (note eq "" ? 75.0 : 95.0) / HIGH, 1 - 50.0 / HIGH spacing 100.0 / WIDE
 set title "Time of a step"
 load "lines.gp"
 set title "Time held up by the exchange (dotted: law)"

@@ -13,7 +13,7 @@ if (n > 0) {
         set rmargin at screen 1 - (20 + 0.91 * room[1]) / WIDE
         set bmargin at screen (50 + 0.42 * room[1]) / HIGH
     }
-    set for [i=1:n] xtics add (label[i] i)
+    set for [i=1:n] xtics add (label[i] . (exists("under") ? "\n" . under[i] : "") i)
 }
 columns = have[1] ? ', FILE using (x("bar")):"most":(2 * column("half")):(hex(stringcolumn("colour"))) with boxes lc rgb variable notitle' : ""
 points = have[3] ? ', FILE using (x("repeat")):"most" with points pt 7 ps 0.5 lc rgb "#2b6cb0" notitle' : ""

@@ -7,6 +7,7 @@ set title title
 set ylabel "milliseconds"
 set yrange [0:1e-9<*]
 set offsets 0, 0, graph 0.12, 0
+set bmargin 4
 unset key
 number = "%+.1f%%"
 load "columns.gp"

@@ -11,6 +11,6 @@ do for [i=1:agains] {
     set arrow from again[i], graph 0 to again[i], graph 0.96 nohead dt 2 lc rgb "#8a4b00"
     set label "restart" at again[i], graph 0.98 center tc rgb "#8a4b00"
 }
-plot FILE using (x(1)):"y" with lines lw 1 lc rgb colour[1] title name[1], \
-     for [i=1:smooth] FILE using (x(1)):"y":(3e-4) smooth acsplines with lines lw 2.5 lc rgb "#235a97" title "training, smoothed", \
-     for [i=2:ends[6]] FILE using (x(i)):"y" with points pt 7 ps 1 lc rgb colour[i] title name[i]
+smoothed = smooth ? ', FILE using (x(1)):"y":(3e-4) smooth acsplines with lines lw 2.5 lc rgb "#235a97" title "training, smoothed"' : ""
+held_out = |name| > 1 ? ', FILE using (x(2)):"y" with points pt 7 ps 1 lc rgb colour[2] title name[2]' : ""
+eval 'plot FILE using (x(1)):"y" with lines lw 1 lc rgb colour[1] title name[1]' . smoothed . held_out

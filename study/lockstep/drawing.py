@@ -99,12 +99,27 @@ def names(cells):
             for i, name in enumerate(found, 1)]
 
 
-def tic(most, least_tics=4):
-    """The distance of tics: about `least_tics` of them up to `most`."""
+def crowded(study, cells):
+    """The mark of each cell whose workers share cores, and the note that says so."""
+    marks = [" ‡" * study.first(c).oversubscribed for c in cells]
+    return marks, NOTE * any(marks)
+
+
+def tic(most, n=4):
+    """The distance of tics: up to n + 1 of them from 0 to `most`."""
     if not most or most <= 0:
         return 1
-    unit = 10.0 ** math.floor(math.log10(most / least_tics))
-    return next(k * unit for k in (2, 5, 10) if most / least_tics / unit <= k)
+    unit = 10.0 ** math.floor(math.log10(most / n))
+    return next(k * unit for k in (2, 5, 10) if most / n / unit <= k)
+
+
+FIGURES = {}  # a function of a study for each, which returns a Drawing
+
+
+def figure(function):
+    """Registers a function that prepares the figure of its name."""
+    FIGURES[function.__name__] = function
+    return function
 
 
 @dataclasses.dataclass

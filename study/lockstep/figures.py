@@ -16,10 +16,10 @@ import shutil
 import subprocess
 import tempfile
 
-from . import prepare_files
-from .drawing import Drawing, share
+from . import prepare_files, prepare_lines  # noqa: F401, it registers its figures
+from .drawing import FIGURES, Drawing, share
 from .files import Error, make_folder, read_text, replace, visible, write_csv
-from .prepare import FIGURES, own
+from .prepare import own
 
 DEADLINE = 120  # seconds for one picture
 KINDS = ("svg", "png")

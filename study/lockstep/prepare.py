@@ -1,5 +1,5 @@
-"""Prepares the figures of a study: a function for each, which returns a Drawing. Its
-name is that of the script that draws it, plots/NAME.gp.
+"""Prepares the figures of a study, here those of bars: a function for each, which
+returns a Drawing. Its name is that of the script that draws it, plots/NAME.gp.
 
 To add a figure, write a function here and a script there. A script without a function
 draws the rows of runs.csv (`own`).
@@ -8,15 +8,13 @@ draws the rows of runs.csv (`own`).
 import collections
 import re
 
-from .drawing import (KINDS, MARKS, NOTE, Bar, Drawing, Line, backends, bars,
-                      colour_of, lines, linespoints, names, point_of, short, tic,
-                      tics, width, worker_colour)
+from .drawing import (KINDS, Bar, Drawing, backends, bars, colour_of, crowded, figure, names,
+                      point_of, tic, width, worker_colour)
 from .files import Error, number
-from .measures import MEASURES, MIB
+from .measures import MIB
 from .runs import PARTS, VERBS, mean
-from .tables import runs_table, sweep_table
+from .tables import runs_table
 
-FIGURES = {}
 PART_COLOURS = ("#235a97", "#6ba6d6", "#f2b04c", "#c2410c", "#2ba58d", "#c8c8c8", "#ececec")
 VERB_COLOURS = {  # as counted, and by the law
     "reduce_scatter": ("#235a97", "#9bb3cf"), "all_gather": ("#6ba6d6", "#c4dcee"),
@@ -24,12 +22,6 @@ VERB_COLOURS = {  # as counted, and by the law
     "broadcast": ("#e0e0e0", "#f0f0f0"), "send": ("#2ba58d", "#99d3c6"),
     "push": ("#45257a", "#b1a5c9"), "recv": ("#8c8c8c", "#c6c6c6")}
 SERVER = "#c9c9c9"
-
-
-def figure(function):
-    """Registers a function of a study that prepares a figure."""
-    FIGURES[function.__name__] = function
-    return function
 
 
 def own(study):
@@ -41,17 +33,11 @@ def own(study):
                                   backends().items()})
 
 
-def _crowded(study, cells):
-    """The mark of each cell whose workers share cores, and the note that says so."""
-    marks = [" ‡" * study.first(c).oversubscribed for c in cells]
-    return marks, NOTE * any(marks)
-
-
 def _scaled(study, cell, measure, scale):
     """Median, least and most in another unit; None if the cell has no such measure."""
     r = study.range(cell, measure)
     return None if r.median is None else (
-        r.median * scale, r.least * scale, r.most * scale, r.n)
+        r.median * scale, r.least * scale, r.most * scale)
 
 
 def _measured(study, cells, measure, scale=1.0, panel=1, shift=0.0, half=0.36, grey=""):
@@ -60,7 +46,7 @@ def _measured(study, cells, measure, scale=1.0, panel=1, shift=0.0, half=0.36, g
     for row, cell in enumerate(cells):
         if not (values := _scaled(study, cell, measure, scale)):
             continue
-        median, least, most, n = values
+        median, least, most = values
         colour = grey or colour_of(study.first(cell).backend)
         place = {"place": row + shift, "cell": cell.shown, "name": measure, "panel": panel}
         found.append(Bar("bar", least=0, most=median, colour=colour, half=half, **place))
@@ -71,7 +57,7 @@ def _measured(study, cells, measure, scale=1.0, panel=1, shift=0.0, half=0.36, g
 
 def _labels(study, cells, measure, form, scale=1.0, named=True):
     """"ring ‡  2.31": the name of each cell and its median."""
-    marks = _crowded(study, cells)[0] if named else [""] * len(cells)
+    marks = crowded(study, cells)[0] if named else [""] * len(cells)
     found = []
     for name, mark, cell in zip(names(cells) if named else marks, marks, cells):
         values = _scaled(study, cell, measure, scale)
@@ -91,7 +77,7 @@ def throughput(study):
             found.append(Bar("repeat", row, rate, rate, cell=cell.shown,
                              name="tokens_per_s"))
     return bars(found, _labels(study, cells, "tokens_per_s", ".0f"),
-                note=_crowded(study, cells)[1])
+                note=crowded(study, cells)[1])
 
 
 @figure
@@ -111,7 +97,7 @@ def speedup(study):
         labels += _labels(study, cells, measure, form, named=p == 1)
         tics.append(tic(max(b.most for b in found if b.panel == p)))
     return bars(found, labels, panels=len(panels), title=[t for _, t, _, _ in panels],
-                axis=[a for _, _, a, _ in panels], tic=tics, note=_crowded(study, cells)[1],
+                axis=[a for _, _, a, _ in panels], tic=tics, note=crowded(study, cells)[1],
                 line=[m == "speedup" for m, _, _, _ in panels])
 
 
@@ -125,7 +111,7 @@ def memory(study):
                         half=0.16, grey=SERVER)
     return bars(found + servers, _labels(study, cells, "peak_memory_bytes", ".0f", 1 / MIB),
                 [("#777777", "worker (colour: backend)")] +
-                [(SERVER, "server")] * bool(servers), note=_crowded(study, cells)[1],
+                [(SERVER, "server")] * bool(servers), note=crowded(study, cells)[1],
                 right=True)
 
 
@@ -175,7 +161,7 @@ def breakdown(study):
     if not found:
         raise Error("no run has breakdown.csv with the times of all workers")
     used = {b.name for b in found}
-    marks, note = _crowded(study, cells)
+    marks, note = crowded(study, cells)
     return bars(found, [name + mark for name, mark in zip(names(cells), marks)],
                 [KINDS[k] for k in KINDS if k in used], note=note, right=True)
 
@@ -261,7 +247,7 @@ def util_bars(study):
         raise Error("no run has breakdown.csv with the times of its workers")
     gpu = any(b.name == "gpu_comm" for b in found)
     keys = [] if many else [(worker_colour(w), f"worker {w}") for w in range(workers)]
-    marks, note = _crowded(study, cells)
+    marks, note = crowded(study, cells)
     labels = [name + mark for name, mark in zip(names(cells), marks)]
     longest = max(map(width, labels))
     return bars(found, labels, keys + [KINDS["gpu_comm"]] * gpu, note=note,
@@ -287,343 +273,3 @@ def staleness(study):
                              name=f"lag {lag:.0f}", cell=cell.shown))
     return bars(found, [], keys, WIDE=1120, high=max(640, 130 + 27 * len(keys)), right=True,
                 last=max(max(study.first(c).column("lag")) for c in cells))
-
-
-# ---- lines
-
-def _styles(kinds):
-    """A (colour, dash) for each line of these backends: the backend's colour, or a
-    colour for each line if many have the same backend."""
-    nth, seen = [], collections.Counter()
-    for backend in kinds:
-        seen[backend] += 1
-        nth.append(seen[backend])
-    if max(nth, default=0) > 4 or len(nth) > 1 and len(seen) == 1:
-        return [(worker_colour(i), 1 + i // 6) for i in range(len(nth))]
-    return [(colour_of(b), n) for b, n in zip(kinds, nth)]
-
-
-def _curves(study, x, y, scale=1.0, **about):
-    """A line for each cell: the curve of its first repeat."""
-    cells = [c for c in study.filled
-             if any(getattr(p, y) is not None for p in study.first(c).curve)]
-    if not cells:
-        raise Error("no run has steps with a loss")
-    found, n = [], len(cells)
-    styles = _styles([study.first(c).backend for c in cells])
-    marks, note = _crowded(study, cells)
-    for i, (cell, label, mark, (colour, dash)) in enumerate(
-            zip(cells, names(cells), marks, styles)):
-        run = study.first(cell)
-        points = [(getattr(p, x) * scale, getattr(p, y)) for p in run.curve
-                  if getattr(p, y) is not None and getattr(p, x) is not None]
-        # Later lines are thinner, so that equal lines are all seen; with many lines
-        # each one has a few points.
-        style = {"width": 1.5 + 3.5 * (n - 1 - i) / (n - 1) if n > 1 else 2,
-                 "point": MARKS[i % len(MARKS)], "size": 1.0 if n > 6 else 0}
-        found.append(Line("line", points, colour, cell.shown, dash=dash, **style))
-        found.append(Line("key", [], colour, label + mark, dash=dash, **style))
-        if n > 6:
-            each = max(1, len(points) // 6)
-            first = each * (i + 1) // (n + 1)
-            found.append(Line("point", points[first::each], colour, cell.shown,
-                              **style | {"width": 1.5}))
-        reached = run["seconds_to_target"]
-        if "target" in about and reached is not None:
-            found.append(Line("point", [(reached, study.target)], colour, cell.shown,
-                              width=1, size=1.6))
-    key = max(width(name) for name in names(cells)) if n > 8 else 0
-    return lines(found, high=max(640, 130 + 27 * n * (n > 8)), note=note, right=n > 8,
-                 WIDE=1120 + max(0, key - 200), **about)
-
-
-@figure
-def loss_step(study):
-    return _curves(study, "step", "loss")
-
-
-@figure
-def loss_tokens(study):
-    return _curves(study, "tokens", "loss", 1e-6)
-
-
-@figure
-def loss_seconds(study):
-    title = "Training loss by seconds, mean of ten steps"
-    if study.target is None:
-        return _curves(study, "train_s", "smooth", title=title)
-    return _curves(study, "train_s", "smooth", target=study.target,
-                   title=f"{title} (points: loss {study.target:.2f} reached)")
-
-
-@figure
-def loss(study):
-    if len(study.cells) > 1 or not study.runs:
-        raise Error("shows one run; try: figure=loss_step, or lockstep report RUN figure=loss")
-    curve = study.runs[0].curve
-    points = [(p.step, p.loss) for p in curve if p.loss is not None]
-    if not points:
-        raise Error("the run has no steps with a loss")
-    held = [(p.step, p.val_loss) for p in curve if p.val_loss is not None]
-    again, before = [], 0
-    for p in curve:
-        if p.restarts and p.restarts > before:
-            again.append(p.step)
-            before = p.restarts
-    return lines([Line("line", points, "#a9c9e6", "training, each step", width=1),
-                  Line("point", held, "#c2410c", "validation", size=1)],
-                 smooth=len(points) > 3, again=again or [0], agains=len(again))
-
-
-@figure
-def loss_seeds(study):
-    found = collections.defaultdict(lambda: collections.defaultdict(list))
-    kinds = {}
-    for cell in study.filled:
-        words = cell.shown.split(" ")
-        net = next((w for w in words if w.startswith("net=")), "")
-        name = " ".join(w for w in words if not w.startswith(("seed=", "net="))) or \
-            study.first(cell).backend
-        for p in study.first(cell).curve:
-            if p.val_loss is not None:
-                found[net, name][p.step].append((p.train_s, p.val_loss))
-                kinds[name] = study.first(cell).backend
-    if not found:
-        raise Error("no run has a validation loss")
-    nets, shared = list(dict.fromkeys(net for net, _ in found)), \
-        len(set(kinds.values())) < len(kinds)
-    drawn = []
-    for (net, name), steps in found.items():
-        i = list(kinds).index(name)
-        points = [(mean(t for t, _ in v), mean(y for _, y in v), min(y for _, y in v),
-                   max(y for _, y in v)) for _, v in sorted(steps.items())]
-        style = {"panel": nets.index(net) + 1, "width": 2.5, "dash": 1 + i // 6,
-                 "point": MARKS[i % 6], "size": 0.9}
-        colour = worker_colour(i) if shared else colour_of(kinds[name])
-        drawn += [Line("band", points, colour, name, panel=style["panel"]),
-                  *linespoints(points, colour, name, **style)]
-    return lines(drawn, len(nets), 90 + 470 * len(nets), _crowded(study, study.filled)[1],
-                 net=[f", {short(net)}" if net else "" for net in nets])
-
-
-@figure
-def sweep(study):
-    rows = list(sweep_table(study))
-    if not rows:
-        raise Error("the experiment has no [matrix], or no finished run")
-    series = collections.defaultdict(list)
-    for row in rows:
-        name = [row["series"]] * bool(row["series"]) + \
-            [f"{row['y_key']}={row['y']}"] * bool(row["y_key"])
-        if row["tokens_per_s"] is not None:
-            series[" ".join(name)].append(row)
-    places = list(dict.fromkeys(r["x"] for r in rows))
-    numeric = all(number(x) is not None for x in places)
-    found = []
-    for i, (name, of_name) in enumerate(series.items()):
-        points = [(number(r["x"]) if numeric else places.index(r["x"]), r["tokens_per_s"],
-                   r["tokens_per_s_least"], r["tokens_per_s_most"]) for r in of_name]
-        found += linespoints(points, worker_colour(i), name, point=5 + i)
-        found.append(Line("range", points, worker_colour(i), name))
-    return lines(found, right=True, high=max(640, 130 + 27 * len(series)),
-                 n=0 if numeric else len(places), x_key=rows[0]["x_key"],
-                 label=tics(map(short, places)))
-
-
-@figure
-def heatmap(study):
-    rows = [r for r in sweep_table(study) if r["tokens_per_s"] is not None]
-    if not rows:
-        raise Error("the experiment has no [matrix], or no finished run")
-    if not rows[0]["y_key"]:  # one key: the named cells are the rows
-        rows = [{**r, "y": r["series"], "series": ""} for r in rows]
-    xs, ys, panels = (list(dict.fromkeys(r[k] for r in rows)) for k in ("x", "y", "series"))
-    panels = panels[:4]
-    fields = [{"panel": panels.index(r["series"]) + 1, "column": xs.index(r["x"]),
-               "row": ys.index(r["y"]), "tokens_per_s": r["tokens_per_s"], "x": r["x"],
-               "y": r["y"], "series": r["series"]} for r in rows if r["series"] in panels]
-    across = 1 if len(panels) == 1 else 2
-    values = [f["tokens_per_s"] for f in fields]
-    return Drawing(fields, {
-        "across": across, "panels": len(panels), "x_key": rows[0]["x_key"],
-        "y_key": rows[0]["y_key"], "columns": len(xs), "rows": len(ys),
-        "x_label": tics(map(short, xs)), "y_label": tics(map(short, ys)),
-        "WIDE": 1280 if across > 1 else 960, "least": min(values), "most": max(values),
-        "HIGH": 100 + 440 * -(-len(panels) // across),
-        "title": [f"{short(s)}: " if s else "" for s in panels]})
-
-
-@figure
-def bandwidth(study):
-    groups, crowded = collections.defaultdict(list), _crowded(study, study.filled)[1]
-    for name, cell in zip(names(study.filled), study.filled):
-        rate = re.fullmatch(r"([0-9.]+)([mg])bit", study.first(cell).net)
-        if rate and number(rate[1]):
-            words = [w for w in name.split(" ") if not w.startswith("net=")]
-            groups[" ".join(words) or study.first(cell).backend].append(
-                (float(rate[1]) / (1000 if rate[2] == "m" else 1), cell))
-    if not groups:
-        raise Error("no run has emulated links; try: net=1gbit")
-    found, styles = [], _styles([study.first(g[0][1]).backend for g in groups.values()])
-    for i, (name, group) in enumerate(groups.items()):
-        group.sort(key=lambda rc: rc[0])
-        style = {"width": 2, "point": point_of(study.first(group[0][1]).backend),
-                 "dash": styles[i][1]}
-
-        def ms(*measures, group=group):
-            values = [(r, [study.range(c, m).median for m in measures]) for r, c in group]
-            return [(r, 1e3 * sum(v)) for r, v in values if None not in v and sum(v) > 0]
-        found += linespoints(ms("step_s"), styles[i][0], name, **style)
-        found += linespoints(ms("exposed_s_per_step", "wait_s_per_step"), styles[i][0], name,
-                             panel=2, **style)
-        found.append(Line("line", ms("law_exchange_s"), styles[i][0], f"{name}: law", 2,
-                          8 - 6 * (i + 1) / len(groups), 3))
-    return lines(found, 2, note=crowded, WIDE=1280)
-
-
-@figure
-def scaling(study):
-    cells = study.filled
-    alone = [c for c in cells if study.first(c).world == 1
-             and study.range(c, "tokens_per_s").median]
-    if not alone:
-        raise Error("no run has one worker")
-    rate = max(study.range(c, "tokens_per_s").median for c in alone)
-    batch = study.first(alone[0]).global_batch
-    top = max(study.workers, 2)
-    shared = [study.first(c).world for c in cells if study.first(c).oversubscribed]
-    found = [Line(what, [(0, 0), (top + 1, top + 1)][:2 * (what == "line")], "#999999",
-                  "ideal", panel=p, width=1.5, dash=2, point=-1)
-             for p in (1, 2) for what in ("line", "key")]
-    for backend in dict.fromkeys(study.first(c).backend for c in cells):
-        for p in 1, 2:
-            at = collections.defaultdict(list)
-            for c in cells:
-                run, value = study.first(c), study.range(c, "tokens_per_s").median
-                wanted = batch if p == 1 else batch * run.world
-                if run.backend == backend and run.global_batch == wanted and value:
-                    at[run.world].append(value / rate)
-            if at:
-                found += linespoints([(n, mean(v)) for n, v in sorted(at.items())],
-                                     colour_of(backend), backend, panel=p, size=1.3,
-                                     point=point_of(backend))
-    return lines(found, 2, WIDE=1280, top=top, crowd=min(shared, default=0),
-                 note=NOTE * bool(shared))
-
-
-# ---- lines by time
-
-def _samples(run, metrics, servers):
-    """{rank: {metric: [(second, value)]}} of util.csv, workers before servers."""
-    found = collections.defaultdict(lambda: collections.defaultdict(list))
-    for row in run.rows("util"):
-        rank, metric = row.get("rank", ""), row.get("metric")
-        if metric in metrics and re.fullmatch("s?[0-9]{1,4}" if servers else "[0-9]{1,4}",
-                                              rank):
-            at, value = number(row.get("t_s")), number(row.get("value"))
-            if at is not None and value is not None:
-                found[rank][metric].append((at, value))
-    return {r: found[r] for r in sorted(found, key=_order)}
-
-
-def _order(rank):
-    return rank[0] == "s", int(rank.lstrip("s"))
-
-
-def _timeline(study, metrics, unit, servers=False, beside="", grey="", **about):
-    """A panel for each cell with a line for each worker: the first of `metrics` that it
-    has. `beside` is a thin line, `grey` the impulses of worker 0."""
-    runs = []
-    for name, cell in zip(names(study.filled), study.filled):
-        samples = _samples(study.first(cell), (*metrics, beside, grey), servers)
-        if any(m in of for of in samples.values() for m in metrics):
-            runs.append((name, samples))
-    if not runs:
-        raise Error(f"no run has samples of {' or '.join(metrics)} in its util.csv")
-    every = (len(runs) + 15) // 16
-    found, keys, top, last = [], {}, 0.0, 0.0
-    for p, (_, samples) in enumerate(runs[::every], 1):
-        for t, value in samples.get("0", {}).get(grey, []):
-            found.append(Line("impulse", [(t, unit * value)], "#dddddd", grey, p, 4))
-        for rank in list(samples)[:12]:
-            server, at = rank[0] == "s", int(rank.lstrip("s"))
-            colour = worker_colour(at + 3 * server)
-            name = f"{'server' if server else 'worker'} {at}"
-            metric = next((m for m in metrics if m in samples[rank]), None)
-            for m in filter(None, (metric, beside * (beside in samples[rank]))):
-                points = [(t, unit * v) for t, v in samples[rank][m]]
-                last = max(last, *(t for t, _ in points))
-                top = max(top, *(v for _, v in points))
-                if m == metric or any(v > 0 for _, v in points):
-                    found.append(Line("line", points, colour, f"{name}: {m}", p,
-                                      dash=3 if m == beside else 1 + server))
-            if metric:
-                keys[rank] = Line("key", [], colour, name, width=2.5, dash=1 + server,
-                                  point=-1)
-    found = _joined(found)
-    keys = [keys[r] for r in sorted(keys, key=_order)]
-    if any(beside and li.name.endswith(beside) for li in found):
-        keys.append(Line("key", [], "#555555", "its GPU in collectives", width=1.5, dash=3,
-                         point=-1))
-    shown = runs[::every]
-    across = 2 if len(shown) > 6 else 1
-    wide = 1280 if across > 1 else 1120
-    each_key = max(width(li.name) for li in keys) + 60
-    key_rows = -(-len(keys) // max(1, int(0.95 * wide / each_key)))
-    down = -(-len(shown) // across)
-    each = {1: "", 2: "; every second cell", 3: "; every third cell"}
-    return lines(found + keys, len(shown), across=across, down=down, last=last or 1,
-                 top=top, tic=tic(top, 2), name_of=[name for name, _ in shown],
-                 WIDE=wide, key_rows=key_rows,
-                 high=(190 + 145 * down if len(shown) > 1 else 560) + 24 * (key_rows - 1),
-                 every=each.get(every, f"; every {every}th cell"), **about)
-
-
-def _joined(found):
-    """The impulses of a panel as one line."""
-    joined, rest = {}, []
-    for li in found:
-        if li.what != "impulse":
-            rest.append(li)
-        elif li.panel in joined:
-            joined[li.panel].points += li.points
-        else:
-            joined[li.panel] = li
-    return [*joined.values(), *rest]
-
-
-@figure
-def util_timeline(study):
-    return _timeline(study, ("gpu_compute_share", "compute_share"), 100,
-                     beside="gpu_comm_share", grey="evaluate_share")
-
-
-@figure
-def memory_timeline(study):
-    return _timeline(study, ("resident_bytes",), 1 / MIB, servers=True)
-
-
-@figure
-def gpu_timeline(study):
-    metrics = (("gpu_util_share", 100), ("gpu_memory_bytes", 1 / MIB), ("gpu_power_w", 1),
-               ("gpu_clock_mhz", 1))
-    for run in study.runs:
-        samples = _samples(run, [m for m, _ in metrics], False)
-        if any("gpu_util_share" in of for of in samples.values()):
-            break
-    else:
-        raise Error("no run has samples of a GPU")
-    found, tics = [], []
-    last = max(t for of in samples.values() for v in of.values() for t, _ in v)
-    for p, (metric, unit) in enumerate(metrics, 1):
-        top = 0.0
-        for rank in samples:
-            colour, i = worker_colour(int(rank)), int(rank)
-            points = [(t, unit * v) for t, v in samples[rank].get(metric, [])]
-            top = max([top, *(v for _, v in points)])
-            style = {"panel": p, "width": 5 - i if i < 4 else 1.5, "point": -1}
-            found.append(Line("line", points, colour, f"worker {rank}: {metric}", **style))
-            if p == 1:
-                found.append(Line("key", [], colour, f"worker {rank}", **style))
-        tics.append(50 if p == 1 else tic(top, 2))
-    return lines(found, 4, 900, last=last or 1, tic=tics, right=True)

@@ -46,8 +46,8 @@ def _sweep(folder):
 
 def law(folder):
     """A bar for each backend and number of workers: its largest exchange."""
-    found, labels, largest = [], [], 0
-    for i, ((backend, workers), rows) in enumerate(_sweep(folder).items(), 1):
+    found, largest, blocks = [], 0, _sweep(folder)
+    for i, ((backend, workers), rows) in enumerate(blocks.items(), 1):
         size, time, _, by_law = max(rows)
         name = f"{backend}, {workers} workers"
         colour, largest = colour_of(backend), max(size, largest)
@@ -55,8 +55,8 @@ def law(folder):
         found.append(Bar("law", i, by_law / 1000, by_law / 1000, half=0.38, cell=name))
         found.append(Bar("text", i, 0, max(time, by_law) / 1000,
                          value=100 * (time / by_law - 1), cell=name))
-        labels.append(f"{backend} {workers}")
-    return bars(found, labels, high=640, title=f"Exchange of {largest / 1e6:.0f} MB: "
+    return bars(found, [backend for backend, _ in blocks], high=640,
+                under=[f"{workers} workers" for _, workers in blocks], title=f"Exchange of {largest / 1e6:.0f} MB: "
                 "measured (line: law; above: difference from the law)")
 
 
@@ -87,7 +87,8 @@ def scale(folder):
     if not rows:
         raise Error(f"{visible(folder)}/simulate.csv has no rows of lockstep simulate")
     order = [b for b in backends() if b in rows] + sorted(set(rows) - set(backends()))
-    found = [Line("line", [(1, 1), (4096, 1)], "#999999", "law", 2, 1.5, 2),
+    top = max(r[0] for of in rows.values() for r in of)
+    found = [Line("line", [(2, 1), (max(4, top), 1)], "#999999", "law", 2, 1.5, 2),
              Line("key", [], "#999999", "law", 2, 1.5, 2, point=-1)]
     for i, backend in enumerate(order):
         # The largest points first, so that equal points of several ways are all seen.
@@ -99,7 +100,7 @@ def scale(folder):
                           f"{backend}: law", width=1.5))
         found += linespoints([(n, r) for n, _, _, r in points], colour, backend, panel=2,
                              **style)
-    return lines(found, 2, WIDE=1280, top=max(r[0] for rs in rows.values() for r in rs))
+    return lines(found, 2, WIDE=1280, top=max(4, top))
 
 
 # ---- a step of a pipeline
@@ -122,11 +123,9 @@ def _boxes(rows, row_name, schedules):
     ends = [max(r[6] for r in rows if r[0] == s) for s in schedules]
     return Drawing(boxes, {
         "panels": len(schedules), "row": row_name, "stages": stages, "last": last,
-        "title": [f"{s}: {end:.10g} ms" for s, end in zip(schedules, ends)],
+        "title": [f"{s}: {round(end, 2):g} ms" for s, end in zip(schedules, ends)],
         "keys": len(kinds), "key_colour": [colours[k] for k in kinds],
-        "key": [a if chunks == 1 else f"{a}, {'odd' if odd else 'even'} chunk"
-                for a, odd in sorted(kinds, key=lambda k: k[1])] if chunks == 1 else
-               [f"{a}, {'odd' if odd else 'even'} chunk" for a, odd in kinds],
+        "key": [a + f", {'odd' if odd else 'even'} chunk" * (chunks > 1) for a, odd in kinds],
         "WIDE": 1200, "chunks": chunks,
         "HIGH": 90 + len(schedules) * (80 + 38 * (max(4, stages) if chunks > 1
                                                   else stages))})

@@ -88,7 +88,7 @@ class Runner:
     def __init__(self, ini, words, out):
         self.ini, self.words, self.out = ini, words, out
         self.experiment = read_experiment(ini, words)
-        figures.check(self.experiment.figures)
+        figures.check(self.experiment.figures.replace(",", " ").split())
         self.cells = self.experiment.cells
         self.plans = plans(self.cells)
         self.log = lambda text: print(text, file=sys.stderr, flush=True)

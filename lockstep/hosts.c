@@ -104,7 +104,7 @@ int hosts_parse(struct hosts *h, const char *path)
         return -1;
     int err = 0;
     *h = (struct hosts){0};
-    while (!err && fgets(line, sizeof line, f)) {
+    while (!err && file_line(line, sizeof line, f)) {
         line[strcspn(line, "#")] = '\0';
         if (!line[strspn(line, " \t\r\n")])
             continue;

@@ -19,9 +19,15 @@
 
 enum { TAIL = 1 << 15, LAST_STEPS = 20, MOST_WORKERS = 4096 };
 
+static void note(time_t *newest, const struct stat *st)
+{
+    *newest = st->st_mtime > *newest ? st->st_mtime : *newest;
+}
+
 // Reads the header of a CSV file and its last whole rows, as a smaller CSV
-// file. 0, or -1 if there are no rows.
-static int read_tail(struct csv *c, const char *path)
+// file. Sets *newest to the time of the last row, if that is later. 0, or -1 if
+// there are no rows.
+static int read_tail(struct csv *c, const char *path, time_t *newest)
 {
     FILE *f = file_open(path);
     int fd = f ? fileno(f) : -1;
@@ -50,6 +56,7 @@ static int read_tail(struct csv *c, const char *path)
         fclose(f);
     if (text && tail > 0) {
         text[head + tail] = '\0';
+        note(newest, &st);
         return csv_take(c, text, path);
     }
     mem_free(text);
@@ -59,7 +66,7 @@ static int read_tail(struct csv *c, const char *path)
 // Opens OUT/NAME.WHO.csv while a run of several workers is going on. Else, or
 // after these files are merged, opens OUT/NAME.csv.
 static int open_part(struct csv *c, const char *dir, const char *name,
-                     const char *who)
+                     const char *who, time_t *newest)
 {
     char path[CONFIG_PATH];
     if (text_into(path, sizeof path, "%s/%s.%s.csv", dir, name, who))
@@ -67,7 +74,7 @@ static int open_part(struct csv *c, const char *dir, const char *name,
     if (access(path, R_OK) &&
         text_into(path, sizeof path, "%s/%s.csv", dir, name))
         return -1;
-    return read_tail(c, path);
+    return read_tail(c, path, newest);
 }
 
 static void read_steps(struct live *l, struct live_worker *w, const char *who)
@@ -75,7 +82,7 @@ static void read_steps(struct live *l, struct live_worker *w, const char *who)
     struct csv c;
     double us = 0, compute_us = 0, first = NAN, tokens = NAN;
     int n = 0;
-    if (open_part(&c, l->dir, "steps", who))
+    if (open_part(&c, l->dir, "steps", who, &l->row_at))
         return;
     int rank = csv_column(&c, "rank"), loss = csv_column(&c, "loss");
     int val = csv_column(&c, "val_loss"), step = csv_column(&c, "step");
@@ -103,12 +110,11 @@ static void read_steps(struct live *l, struct live_worker *w, const char *who)
     csv_close(&c);
 }
 
-static void read_samples(const struct live *l, struct live_worker *w,
-                         const char *who)
+static void read_samples(struct live *l, struct live_worker *w, const char *who)
 {
     struct csv c;
     double host = NAN, gpu = NAN;
-    if (open_part(&c, l->dir, "util", who))
+    if (open_part(&c, l->dir, "util", who, &l->heard_at))
         return;
     int rank = csv_column(&c, "rank"), metric = csv_column(&c, "metric");
     const struct {
@@ -176,8 +182,11 @@ static int find_run(struct live *l, const char *dir)
 static int read_run(struct live *l)
 {
     char path[CONFIG_PATH];
+    struct stat st;
     if (text_into(path, sizeof path, "%s/run.json", l->dir))
         return -1;
+    if (!stat(path, &st))
+        note(&l->heard_at, &st);
     char *text = file_read(path, 1 << 20);
     cJSON *run = text ? cJSON_Parse(text) : NULL;
     mem_free(text);
@@ -206,8 +215,8 @@ int live_read(struct live *l, const char *dir)
     if (find_run(l, dir) || read_run(l))
         return -1;
     // An experiment is over when it has a table, not when one cell is over.
-    l->over = has(l->dir, "summary.json") &&
-              (has(dir, "run.json") || has(dir, "table.csv"));
+    l->ended = has(l->dir, "summary.json");
+    l->over = l->ended && (has(dir, "run.json") || has(dir, "table.csv"));
     l->n = l->world + count_servers(l->dir);
     l->at = mem_alloc((size_t)l->n, sizeof *l->at);
     if (!l->at)
@@ -226,6 +235,8 @@ int live_read(struct live *l, const char *dir)
             read_steps(l, w, who);
         read_samples(l, w, who);
     }
+    if (l->row_at > l->heard_at)
+        l->heard_at = l->row_at;
     return 0;
 }
 

@@ -1,5 +1,5 @@
-// recorded.h - what a run recorded about itself, as far as a picture of one step
-// shows it. All that compares runs is in study/lockstep.
+// recorded.h - what a run recorded about itself, as far as a picture of one
+// step shows it. All that compares runs is in study/lockstep.
 
 #ifndef LOCKSTEP_RECORDED_H
 #define LOCKSTEP_RECORDED_H

@@ -143,6 +143,22 @@ bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
     return !change_words(r, *from);
 }
 
+int restart_check_saved(const struct run *r)
+{
+    char from[64];
+    long last = last_step(r), saved = 0;
+    if (!r->settings.elastic || !r->save)
+        return 0;
+    newest(r, from);
+    sscanf(from, "checkpoint-%ld", &saved);
+    return last <= saved
+               ? 0
+               : fail("rank 0, which saves, was dead when the others ended: "
+                      "the last step is %ld, and the last one that was saved "
+                      "%ld",
+                      last, saved);
+}
+
 double restart_worker_wanted(struct restart *s, struct run *r, int rank,
                              char *why, size_t size)
 {

@@ -6,7 +6,7 @@ lockstep_library(study
   LINKS memory supervise telemetry law config share base PkgConfig::CJSON m)
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  foreach(test study hostile answers doctor_hosts)
+  foreach(test study hostile answers experiments doctor_hosts)
     add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py
                                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -31,6 +31,23 @@ def table(path, key="cell"):
         return {row[key]: row for row in csv.DictReader(f)}
 
 
+def change(folder, **objects):
+    """Change members of objects of a run's run.json: way={"every": 4}."""
+    run = json.loads((folder / "run.json").read_text())
+    for name, members in objects.items():
+        run[name] |= members
+    (folder / "run.json").write_text(json.dumps(run))
+
+
+def declare(out, cell, asked, **objects):
+    """Give a cell and all its runs settings, and the runs what the trainer makes of
+    them: declare(out, "a", {"lr": .1}, training={"lr": ".1"})."""
+    ini, words = out / "x.ini", "".join(f"{k} = {v}\n" for k, v in asked.items())
+    ini.write_text(ini.read_text().replace(f"[cell {cell}]\n", f"[cell {cell}]\n{words}"))
+    for run in (out / "cells" / cell).iterdir():
+        change(run, asked=asked, effective=asked, **objects)
+
+
 def rewrite(folder, step_us, loss=lambda k: 5 - .1 * k, **settings):
     """Give a run steps of step_us microseconds, with the losses loss(step)."""
     head, first, *_ = (folder / "steps.csv").read_text().splitlines()
@@ -45,9 +62,7 @@ def rewrite(folder, step_us, loss=lambda k: 5 - .1 * k, **settings):
         cells[at("loss")] = f"{loss(step):.9g}"
         lines.append(",".join(cells))
     (folder / "steps.csv").write_text("\n".join(lines) + "\n")
-    run = json.loads((folder / "run.json").read_text())
-    run["effective"].update(steps=STEPS, **settings)
-    (folder / "run.json").write_text(json.dumps(run))
+    change(folder, effective={"steps": STEPS, **settings})
 
 
 def taken(folder, share, switches=5):
@@ -71,6 +86,9 @@ def study(single, out, cells, about="baseline = slow\n"):
             shutil.copytree(single, folder)
             rewrite(folder, us)
             taken(folder, .02)
+            run = json.loads((folder / "run.json").read_text())
+            run["asked"] = {"batch": 2, "sync": "local"}
+            (folder / "run.json").write_text(json.dumps(run))
     (out / "x.ini").write_text(text)
     (out / "command.txt").write_text("x.ini\n")
     return out
@@ -128,7 +146,8 @@ def doubts(single, folder):
     said = answer(out)
     assert "Warning: the machine was busy. In 1 of 9 runs" in said, said
     assert "b, repeat 2, with 40%" in said, said
-    assert '<p class="warn">Warning' in (out / "report.html").read_text()
+    assert re.search(r'<p class="warn" title="b, repeat 2: 40% taken[^>]*>Warning',
+                     (out / "report.html").read_text())
     for path in out.glob("cells/*/r[23]"):
         shutil.rmtree(path)
     assert "Each cell ran once" in answer(out)
@@ -169,8 +188,8 @@ def one_training(single, folder):
     out = study(single, folder / "fair", {
         "slow": (20000,) * 3, "same": (10000,) * 3, "rate": (10000,) * 3})
     for k in (1, 2, 3):
-        rewrite(out / "cells" / "rate" / f"r{k}", 10000,
-                lambda step: 4 - .05 * step, lr=.001)
+        rewrite(out / "cells" / "rate" / f"r{k}", 10000, lambda step: 4 - .05 * step)
+    declare(out, "rate", {"lr": .001}, training={"lr": "0.001"})
     said = lockstep("compare", out).stdout
     assert "same = slow: the losses of the first 20 steps are the same" in said
     assert "rate: not comparable with slow, differs in lr (0.001, 0.002)" \
@@ -180,22 +199,32 @@ def one_training(single, folder):
     assert "slow and same trained the same thing (global batch 2)" in page
     assert "rate trained something else; it differs from slow in lr (0.001" \
         in page
-    # equal: lr=.001 is doubled by lr_scale=linear
+    # equal: lr=.001 is doubled by lr_scale=linear, as the trainer says
     for k in (1, 2, 3):
-        rewrite(out / "cells" / "rate" / f"r{k}", 10000, lr=.001, min_lr=5e-5,
-                lr_scale="linear", base_batch=1)
+        rewrite(out / "cells" / "rate" / f"r{k}", 10000)
+    declare(out, "rate", {"lr_scale": "linear", "base_batch": 1},
+            training={"lr": "0.0020"})
     said = lockstep("compare", out).stdout
     assert "rate = slow" in said, said
     alone = folder / "alone"
     shutil.copytree(out, alone)
     (alone / "x.ini").write_text((alone / "x.ini").read_text().replace(
         "repeat = 3", "repeat = 1").replace("[cell same]\nsync = local\n", ""))
-    rewrite(alone / "cells" / "rate" / "r1", 10000, lr=.001, lr_scale="none")
+    change(alone / "cells" / "rate" / "r1", training={"lr": "0.001"})
     said = lockstep("compare", alone).stdout
     assert "no two cells are comparable: there is nothing to compare" in said
     rewrite(out / "cells" / "same" / "r1", 10000, lambda step: 4 - .05 * step)
     said = lockstep("compare", out, status=1).stdout
     assert "same DIFFERS FROM slow" in said, said
+    rewrite(out / "cells" / "same" / "r1", 10000)
+    change(out / "cells" / "same" / "r1", way={"promise": "asp"})
+    said = lockstep("compare", out).stdout
+    assert "same: asp does not promise the losses of slow" in said, said
+    for k in (1, 2, 3):  # other data: nothing is comparable
+        change(out / "cells" / "same" / f"r{k}", data={"hash_xxh3": "00"})
+    said = lockstep("compare", out, status=1).stdout
+    assert "data: DIFFERS between runs" in said, said
+    assert "same: not comparable with slow, differs in the data (hash 00" in said, said
 
 
 def meets(run, validations, factor=1):
@@ -205,6 +234,9 @@ def meets(run, validations, factor=1):
             eval_batches=10)
     manifest = json.loads((run / "run.json").read_text())
     manifest["backend"] = "outer"
+    manifest["asked"] = {"batch": 2, "sync": "outer", "workers": 2, "every": 4}
+    manifest["way"] |= {"every": 4, "apart": True, "ignores": []}
+    manifest["training"]["every"] = "4"
     (run / "run.json").write_text(json.dumps(manifest))
     head, *lines = (run / "steps.csv").read_text().splitlines()
     at = head.split(",").index
@@ -245,6 +277,7 @@ def apart(single, folder):
         "[cell net]\nsync = outer\nworkers = 2\nevery = 4\n")
     for k in (1, 2, 3):
         meets(out / "cells" / "meets" / f"r{k}", {})
+        change(out / "cells" / "slow" / f"r{k}", way={"ignores": ["every", "workers"]})
     shutil.copytree(out / "cells" / "meets", out / "cells" / "net")
     said = lockstep("compare", out).stdout
     assert "meets: not comparable with slow, differs in every (4, none)" in said
@@ -275,6 +308,125 @@ def apart(single, folder):
     page = (out / "report.html").read_text()
     assert "some cells evaluate all of the validation text, others at most 20 " \
         "sequences of it, so" in page, page
+
+
+def matrix(single, out, nets, ways, times, given=lambda net: net):
+    """An experiment of ways by links. times: {(net, way): microseconds by repeat}.
+    The runs got the links given(net)."""
+    out.mkdir()
+    (out / "x.ini").write_text(
+        "[experiment]\nfigures = none\nrepeat = 3\n[base]\nbatch = 2\nworkers = 2\n"
+        f"sync = ring\n[matrix]\nnet = {', '.join(nets)}\n" +
+        "".join(f"[cell {way}]\nseed = {k}\n" for k, way in enumerate(ways, 1)))
+    (out / "command.txt").write_text("x.ini\n")
+    for net, way in ((n, w) for n in nets for w in ways):
+        for k, us in enumerate(times[net, way], 1):
+            run = out / "cells" / f"{way}_net={net}" / f"r{k}"
+            shutil.copytree(single, run)
+            rewrite(run, us, net=given(net))
+            taken(run, .02)
+            manifest = json.loads((run / "run.json").read_text())
+            manifest["asked"] = {"batch": 2, "workers": 2, "sync": "ring", "net": net,
+                                 "seed": ways.index(way) + 1}
+            (run / "run.json").write_text(json.dumps(manifest))
+    return out
+
+
+def choices(single, folder):
+    """The answer names the first and the last way of each choice, here of each kind of
+    links, without what all cells of the choice share; all ties by name; and what is
+    first over all choices."""
+    fast, slow = (10000, 10100, 10200), (20000, 20100, 20200)
+    two = matrix(single, folder / "choices", ("1gbit", "100mbit"), ("a", "b", "c"), {
+        ("1gbit", "a"): fast, ("1gbit", "b"): slow, ("1gbit", "c"): (30000,) * 3,
+        ("100mbit", "a"): (10100, 10200, 10300), ("100mbit", "b"): fast,
+        ("100mbit", "c"): (40000,) * 3})
+    said = answer(two)
+    assert re.search(r"^With net=1gbit, a reaches loss 1.45 first: \S+ \(.*\) s; the next is "
+                     r"b, which takes 1.99 times as long\.$", said, re.M), said
+    assert re.search(r"^With net=100mbit, b and a reach loss 1.45 first, too close to tell "
+                     r"apart: their ranges overlap. b: ", said, re.M), said
+    assert said.count("\nc takes longest: ") == 2, said
+    assert "Over all 2 choices a is first, or too close to the first to tell apart." in \
+        said, said
+    assert "The peak memory of a worker is" in said, said
+    page = (two / "report.html").read_text()
+    assert 'title="a: seconds to target 0.4' in page and "n=3" in page
+    for path in (two / "cells" / "a_net=100mbit").iterdir():
+        rewrite(path, 50000, net="100mbit")
+    said = answer(two)
+    assert "Over all choices no way is always first: a with net=1gbit; b with " \
+        "net=100mbit." in said, said
+    assert "a takes longest" in said, said
+
+
+def why_last(single, folder):
+    """The last cell's link is busy, or others are late, or it computes: which of them
+    the report says, and how long, agrees with breakdown.csv."""
+    out = study(single, folder / "why", {"slow": (20000,) * 3, "last": (40000,) * 3})
+    for forward, exposed, wait, expect in (
+            (.35, .6, .05, "its link is busy for 24 ms of each step's 40 ms without "
+             "computing; the law predicts an exchange of 5.0 ms."),
+            (.35, .05, .6, "it waits for others for 24 ms of each step's 40 ms without "
+             "computing; the law"),
+            (.2, .5, .3, "its link is busy for 20 ms of each step's 40 ms without "
+             "computing, and it waits for others for 12 ms; the law"),
+            (.7, .2, .1, "it computes for 28 ms of each step's 40 ms.")):
+        for run in (out / "cells" / "last").iterdir():
+            change(run, law={"exchange_s": .005})
+            (run / "breakdown.csv").write_text(
+                "rank,kind,seconds,share,steps\n" + "".join(
+                    f"0,{kind},{share},{share},40\n" for kind, share in (
+                        ("forward", forward), ("exposed", exposed), ("wait", wait))))
+        said = answer(out)
+        assert re.search(r"^last takes longest: [^:]*: " + re.escape(expect), said,
+                         re.M), (expect, said)
+
+
+def not_given(single, folder):
+    """What was asked for and not given is said, and is no name of a cell."""
+    times = {(net, way): (us, us + 100, us + 200) for net in ("?1gbit", "?100mbit")
+             for way, us in (("a", 10000), ("b", 20000))}
+    out = matrix(single, folder / "lacks", ("?1gbit", "?100mbit"), ("a", "b"), times,
+                 lambda net: "unshaped")
+    said = answer(out)
+    for net in "1gbit", "100mbit":
+        assert f"Warning: net={net} was asked for and could not be had: a (1) and b (1) " \
+            "ran on unshaped links." in said.replace("(2)", "(1)"), said
+    assert "With net=" not in said and "net=" not in said.replace("Warning: net=", ""), said
+    rows = table(out / "table.csv")
+    assert {r["net"] for r in rows.values()} == {"unshaped"} and len(rows) == 4, rows
+    assert all("gbit" not in name and "mbit" not in name for name in rows), rows
+    one = matrix(single, folder / "given", ("?1gbit",), ("a", "b"), times,
+                 lambda net: net[1:])  # asked politely and given
+    said = answer(one)
+    assert "could not be had" not in said and "With net=1gbit, a reaches" in said, said
+    assert {r["net"] for r in table(one / "table.csv").values()} == {"1gbit"}
+
+
+def interrupted(single, folder):
+    """A run without summary.json was stopped: an experiment leaves it out of all
+    tables, the report of it alone has what it did, and both say so."""
+    out = study(single, folder / "stopped", {"slow": (20000,) * 3, "fast": (10000,) * 3})
+    run = out / "cells" / "fast" / "r2"
+    (run / "summary.json").unlink()
+    lines = (run / "steps.csv").read_text().splitlines()
+    (run / "steps.csv").unlink()
+    (run / "steps.0.csv").write_text("\n".join(lines[:31]) + "\nr2,loc")
+    said = answer(out)
+    assert "Warning: fast, repeat 2 was stopped at step 30 of 40, so it is left out." in \
+        said, said
+    assert table(out / "table.csv")["fast"]["n"] == "2"
+    assert len((out / "runs.csv").read_text().splitlines()) == 6
+    said = lockstep("report", run).stdout
+    assert "Warning: The run was stopped at step 30 of 40, so its numbers are of that " \
+        "part." in said, said
+    assert float(table(run / "runs.csv")["r2"]["tokens"]) == 32 * 30
+    for path in out.glob("cells/*/*/summary.json"):
+        path.unlink()
+    for command in "report", "compare":
+        done = lockstep(command, out, status=1)
+        assert "no run is finished" in done.stderr, done
 
 
 def joins(single, folder):
@@ -367,7 +519,7 @@ def names(folder):
                 "baseline=x: no cell has this name; try: baseline=y",
             "[experiment]\ntarget_loss = low\n": "must be auto",
             "[cell a,b]\nseed = 1\n[cell a/b]\nseed = 2\n":
-                "cells 1 and 2 would both be called a_b",
+                "cells 1 and 2 would both have the folder a_b",
             "[base]\nglobal_batch = 6\nbatch = 4\n": "global_batch=6"}.items():
         path.write_text(text)
         done = lockstep("run", path, f"out={folder / 'bad'}", status=1)
@@ -388,7 +540,8 @@ def main():
         lockstep("train", "model=nano", "context=16", "batch=2", "steps=2",
                  "eval=0", "threads=1", f"out={single}")
         for part in sentences, doubts, reaches, one_training, \
-                waits_of_a_step, apart, joins, watches:
+                waits_of_a_step, apart, choices, why_last, not_given, \
+                interrupted, joins, watches:
             part(single, folder)
         names(folder)
     print("ok")

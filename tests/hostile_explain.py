@@ -80,6 +80,21 @@ def memory_is_bounded(run, folder):
     assert most < large // 2, (most, large)
 
 
+def zeros_end_a_file(run, folder):
+    """A sparse file of a tebibyte is not read to its end."""
+    for name in "steps.csv", "trace.json", "util.csv":
+        copy = copy_of(run, folder, f"zeros-{name}")
+        os.truncate(copy / name, 1 << 40)
+        done = lockstep("train", *SMALL, "resume=auto", f"out={copy}", "steps=6")
+        assert done.returncode == 0, (name, done)
+    hosts = folder / "hosts"
+    hosts.write_text("localhost slots=2\n")
+    os.truncate(hosts, 1 << 40)
+    done = lockstep("train", *SMALL, "sync=sps", "workers=2", f"hosts={hosts}",
+                    f"out={folder / 'placed'}")
+    assert done.returncode == 0, done
+
+
 def endless(path):
     """Replace a file by ones that give no data, and by one that never ends."""
     path.unlink(missing_ok=True)
@@ -126,6 +141,7 @@ def main():
         assert done.returncode == 0, done.stderr
         events_are_parsed_whole(run, folder)
         memory_is_bounded(run, folder)
+        zeros_end_a_file(run, folder)
         nothing_is_waited_for(run, folder)
     print("ok")
 

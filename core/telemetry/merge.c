@@ -28,7 +28,7 @@ struct part {
 static void part_next(struct part *p)
 {
     p->step = INT_MAX;
-    while (p->file && fgets(p->line, sizeof p->line, p->file))
+    while (p->file && file_line(p->line, sizeof p->line, p->file))
         if (sscanf(cell_at(p->line, STEP), "%d", &p->step) == 1)
             return;
 }
@@ -270,11 +270,8 @@ int steps_summarise(const char *out, int every, struct steps_summary *sum)
                                   .median_step_s = NAN};
     struct reader r = {.sum = sum, .every = every};
     int rc = 0;
-    while (!rc && fgets(line, sizeof line, f))
-        rc = strchr(line, '\n') || feof(f)
-                 ? read_row(&r, line)
-                 : fail("%s: a row is not text of less than %d bytes", path,
-                        LINE);
+    while (!rc && file_line(line, sizeof line, f))
+        rc = read_row(&r, line);
     fclose(f);
     finish_step(&r);
     sum->mean_step_s /= (double)r.ntimed;

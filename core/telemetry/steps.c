@@ -60,7 +60,7 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     char line[LINE];
     int dropped = 0, restarts = 0, last = 0;
     double end = 0; // time of the last row, kept or not
-    while (fgets(line, sizeof line, from)) {
+    while (file_line(line, sizeof line, from)) {
         int whose, step;
         double t;
         if (sscanf(cell_at(line, RANK), "%d,%d,%*d,%lf", &whose, &step, &t) !=

@@ -10,8 +10,14 @@
 // loss           of the rank's own batch
 // val_loss       of the rank's own share of the validation batches. The job's
 //                loss and val_loss are means over the ranks (summary.json)
+// tokens         how many tokens the whole job has trained on up to the end of
+//                the step: those of all gradients that entered an update. A
+//                step that was skipped adds none, nor does a gradient that was
+//                dropped, nor a worker that was dead. Under ssp and asp every
+//                row has the sum over all workers at that moment
 // restarts       how often the job, or a worker of an elastic job, was started
-//                again after a failure, since the run began
+//                again after a failure, since the run began; by the launcher,
+//                or by a scheduler or a user with resume=auto
 // steps_lost     how many steps this rank did again or missed, since the run
 //                began
 // time_s         the time of the steps that count, each counted once
@@ -33,7 +39,7 @@
 
 struct step_row {
     int step;        // from 1
-    uint64_t tokens; // of the whole job, up to the end of this step
+    uint64_t tokens; // of all gradients in updates up to the end of this step
     double time_s;   // since training began, over all parts of the run
     double loss, lr, grad_norm, loss_scale;
     bool skipped, dropped;

@@ -185,7 +185,7 @@ void times_each(const char *out, times_visit *fn, void *ctx)
     if (text_into(path, sizeof path, "%s/breakdown.csv", out))
         return;
     FILE *f = access(path, F_OK) ? NULL : file_open(path);
-    while (f && fgets(line, sizeof line, f))
+    while (f && file_line(line, sizeof line, f))
         if (sscanf(line, "%15[^,],%15[^,],%lf,%*f,%d", who, kind, &seconds,
                    &steps) == 4)
             fn(ctx, who, kind, seconds, steps);

@@ -33,7 +33,7 @@ static int copy_file(struct parts *p, const char *path)
     FILE *f = file_open(path);
     if (!f)
         return -1;
-    while (fgets(line, sizeof line, f))
+    while (file_line(line, sizeof line, f))
         p->copy(p, line);
     int rc = ferror(f) ? fail("%s: %s", path, strerror(errno)) : 0;
     fclose(f);

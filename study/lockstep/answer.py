@@ -12,6 +12,7 @@ Then one sentence over all choices, and warnings. No way is known here by name.
 """
 
 import dataclasses
+import math
 
 from .fair import differences, names_of, one_task, task_of
 from .measures import MEASURES, MIB
@@ -137,7 +138,8 @@ class Choice:
         behind = [c for _, c in self.ranked if c not in self.tied]
         if behind and behind[0] is not self.study.baseline(best):
             a, b = (self.range(c).median for c in (best, behind[0]))
-            times = b / a if self.timed else a / b
+            more, less = (b, a) if self.timed else (a, b)
+            times = more / less if less else math.inf
             text += f"; the next is {self.name(behind[0])}, " + (
                 f"which takes {times:.2f} times as long" if self.timed else
                 f"{times:.2f} times slower")
@@ -316,7 +318,7 @@ def _expected(run):
     job itself has more threads and servers than there are cores."""
     cores = run.number("machine.cores") or 1
     threads = run.world * (run.number("threads") or 1) + run.servers
-    return max(0, 1 - cores / threads)
+    return max(0, 1 - cores / max(1, threads))
 
 
 def _busy(study):

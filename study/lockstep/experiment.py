@@ -14,8 +14,8 @@
     size = batch=2 (steps=160), batch=4 (steps=80)   names omit what is in ()
     [cell ring+fp16]                    the matrix runs with each of these cells
     sync = ring
-    peer = ddp                          PyTorch's DDP trains this cell, by the
-                                        Python that peer_python= names
+    peer = ddp                          PyTorch's DDP trains this cell, by python3;
+                                        peer_python= of the command line names another
 
 Cells are numbered with the named cell slowest and the last key of the matrix
 fastest.
@@ -27,13 +27,17 @@ import itertools
 import os
 import re
 
-from .files import Error, read_text, visible
+from .files import Error, number, read_lines, visible, whole
 
 MOST_CELLS = 512
+MOST_BYTES = 1 << 16  # of an INI file
 TEXTS = ("title", "question", "expect", "figures", "baseline", "peer_python")
 ABOUT = (*TEXTS, "target_loss", "repeat")
 # What a word of the command line replaces; the others add to [base].
 REPLACED = ("figures", "baseline", "peer_python", "repeat", "target_loss")
+# What makes a run start a program that the user did not choose, or other hosts. An
+# INI file may come from a stranger, so only the command line may have these.
+TRUSTED = ("peer_python", "lab", "hosts")
 
 
 @dataclasses.dataclass
@@ -95,15 +99,12 @@ class Experiment:
         if key not in ABOUT:
             raise Error(f"[experiment] {key}: unknown key; try: {', '.join(ABOUT)}")
         if key == "repeat":
-            self.repeat = int(value) if value.isdecimal() else 0
-            if not 1 <= self.repeat <= 1000:
+            self.repeat = whole(value, 1, 1000)
+            if not self.repeat:
                 raise Error(f"repeat={value}: must be 1 .. 1000")
         elif key == "target_loss":
-            try:
-                self.target = None if value == "auto" else float(value)
-            except ValueError:
-                self.target = -1.0
-            if self.target is not None and not self.target > 0:
+            self.target = number(value)
+            if value != "auto" and not (self.target or 0) > 0:
                 raise Error(f"target_loss={value}: must be auto or a loss above 0")
         else:
             setattr(self, key, value)
@@ -140,11 +141,23 @@ class Experiment:
         else:
             self.named[section[5:]].append(f"{key}={value}")
 
+    def check_words(self):
+        """Refuses what only the command line may have."""
+        values = [v for axis in self.axes.values() for v in axis]
+        words = itertools.chain(self.base, *(v.words for v in values),
+                                *self.named.values())
+        keys = {"peer_python"} if self.peer_python else {w.partition("=")[0] for w in words}
+        for key in TRUSTED:
+            if key in keys:
+                raise Error(f"{key} is accepted only from the command line, since it "
+                            f"makes Lockstep start what others wrote; try: {key}=VALUE "
+                            "there")
+
     def override(self, word):
         """Applies a word of the command line."""
         key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise Error(f"{visible(word)}: must be key=value")
+        if not equals or not key or word != visible(word):
+            raise Error(f"{visible(word)}: must be key=value, without control characters")
         if key in REPLACED:
             self.about(key, value)
         elif key in self.axes:
@@ -211,12 +224,12 @@ class Experiment:
             cell.baseline = place[(named or cell.named, *wanted)]
 
 
-def _lines(path):
+def _lines(path, follow):
     """(line, section, key, value) of an INI file; a value of several lines, which
     are indented, is one."""
-    section, seen, found, text = "", set(), [], read_text(path, 1 << 20)
-    for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
-        where = f"{visible(path)}:{number}"
+    section, seen, found = "", set(), []
+    for count, line in enumerate(read_lines(path, MOST_BYTES, follow), 1):
+        where = f"{visible(path)}:{count}"
         line = re.sub(r"^\s*#.*|(^|\s);.*", "", line).rstrip()
         if not line:
             continue
@@ -225,29 +238,29 @@ def _lines(path):
             found[-1][3] += f"{comma} {line.strip()}"
         elif line.lstrip()[0] == "[":
             if line[-1] != "]":
-                raise Error(f"{where}: {visible(line)}: a section ends with ]")
+                raise Error(f"{where}: {line}: a section ends with ]")
             section = line.strip()[1:-1]
             if section in seen:
-                raise Error(f"{where}: [{visible(section)}] stands twice; try: another "
+                raise Error(f"{where}: [{section}] stands twice; try: another "
                             "name, or one section")
             seen.add(section)
             if section not in ("experiment", "base", "matrix") and \
                     not section.startswith("cell "):
-                raise Error(f"{where}: [{visible(section)}]: unknown section; try: "
+                raise Error(f"{where}: [{section}]: unknown section; try: "
                             "experiment, base, matrix or cell NAME")
             if section.startswith("cell "):
                 found.append([where, section, "", ""])
         else:
             key, equals, value = line.partition("=")
-            if not equals or not section:
-                raise Error(f"{where}: {visible(line)}: not key = value below a [section]")
+            if not equals or not section or not key.strip():
+                raise Error(f"{where}: {line}: not key = value below a [section]")
             found.append([where, section, key.strip(), value.strip()])
     return found
 
 
-def read_experiment(path, words=()):
+def read_experiment(path, words=(), follow=True):
     """The experiment of an INI file with the words of a command line."""
-    found = _lines(path)
+    found = _lines(path, follow)
     e = Experiment(os.path.splitext(os.path.basename(path))[0])
     if not any(key for _, _, key, _ in found):
         raise Error(f"{visible(path)}: no key=value line, so it is no experiment")
@@ -259,6 +272,10 @@ def read_experiment(path, words=()):
                 e.take(section, key, value)
         except Error as why:
             raise Error(f"{where}: {why}") from None
+    try:
+        e.check_words()
+    except Error as why:
+        raise Error(f"{visible(path)}: {why}") from None
     for word in words:
         e.override(word)
     e.expand()

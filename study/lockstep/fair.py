@@ -145,11 +145,12 @@ def _distance(a, b):
                 return (abs(x.val_loss - y.val_loss) / abs(x.val_loss),
                         f"the validation losses at step {x.step}")
         return None, ""
+    # A loss is None if it is not a number.
     pairs = [(x.loss, y.loss) for x, y in zip(a.curve[:FIRST], b.curve)]
     if not pairs:
         return None, ""
     return (max(0 if x == y else math.inf if x is None or y is None else
-                abs(x - y) / abs(x) for x, y in pairs),  # None: it is not a number
+                abs(x - y) / abs(x) if x else math.inf for x, y in pairs),
             f"the losses of the first {min(FIRST, len(a.curve), len(b.curve))} steps")
 
 

@@ -1,15 +1,17 @@
 """Reads and writes the files of a folder that may come from a stranger.
 
-A file is read only if it is a regular file of a bounded size: nothing waits for
-a pipe, and nothing fills the memory. A file is written beside its old version
-and then replaces it, so a reader never sees a part of it, and a link in the
-folder is replaced and not followed.
+A file is read only if it is a regular file of a bounded size, and no link: nothing
+waits for a pipe, nothing fills the memory, and a report holds nothing of files
+elsewhere. Control characters are replaced where a file is read, so all that is read
+may be shown. A file is written beside its old version and then replaces it, so a
+reader never sees a part of it, and a link in the folder is replaced and not
+followed.
 """
 
 import contextlib
 import csv
+import errno
 import json
-import math
 import os
 import re
 import stat
@@ -17,6 +19,7 @@ import tempfile
 
 LARGEST = 1 << 30  # bytes of a CSV file: a million steps of four workers
 LINE = 1 << 16  # bytes of one row
+HUGE = 1e100  # products of a few smaller numbers are still numbers
 
 
 class Error(Exception):
@@ -29,11 +32,16 @@ def visible(text):
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", "?", str(text))
 
 
-def open_regular(path):
-    """Opens a regular file for reading, as bytes. The caller closes it."""
+def open_regular(path, follow=False):
+    """Opens a regular file for reading, as bytes. The caller closes it. A link is
+    followed only if the user named it."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC |
+                     (0 if follow else os.O_NOFOLLOW))
     except (OSError, ValueError) as e:
+        if getattr(e, "errno", 0) == errno.ELOOP:
+            raise Error(f"{visible(path)}: a link, not a regular file; try: remove it") \
+                from None
         raise Error(f"{visible(path)}: {getattr(e, 'strerror', e)}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -41,19 +49,33 @@ def open_regular(path):
     return os.fdopen(fd, "rb")
 
 
-def read_text(path, most=1 << 22):
+def read_text(path, most=1 << 22, follow=False):
     """The text of a regular file of at most `most` bytes."""
-    with open_regular(path) as f:
+    with open_regular(path, follow) as f:
         data = f.read(most + 1)
     if len(data) > most:
         raise Error(f"{visible(path)}: more than {most} bytes")
     return data.decode("utf-8", "replace")
 
 
+def read_lines(path, most, follow=False):
+    """The lines of such a file, without control characters."""
+    lines = re.split(r"\r?\n", read_text(path, most, follow).lstrip("\ufeff"))
+    return [visible(line.replace("\t", " ")) for line in lines]
+
+
+def _cleaned(value):
+    if isinstance(value, dict):
+        return {visible(k): _cleaned(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(v) for v in value]
+    return visible(value) if isinstance(value, str) else value
+
+
 def read_json(path):
-    """The object in a JSON file."""
+    """The object in a JSON file. Its texts have no control characters."""
     try:
-        value = json.loads(read_text(path))
+        value = _cleaned(json.loads(read_text(path)))
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -69,15 +91,18 @@ def read_csv(path):
     with open_regular(path) as f:
         if os.fstat(f.fileno()).st_size > LARGEST:
             raise Error(f"{visible(path)}: more than {LARGEST} bytes")
-        names = None
-        for number, cells in enumerate(csv.reader(_lines(f, path))):
-            if names is None:
-                names = cells
-            elif len(cells) == len(names):
-                yield dict(zip(names, cells))
-            else:
-                raise Error(f"{visible(path)}: row {number} has {len(cells)} cells, the "
-                            f"header has {len(names)}")
+        names, rows = None, csv.reader(_lines(f, path))
+        try:
+            for count, cells in enumerate(rows):
+                if names is None:
+                    names = cells
+                elif len(cells) == len(names):
+                    yield dict(zip(names, cells))
+                else:
+                    raise Error(f"{visible(path)}: row {count} has {len(cells)} cells, "
+                                f"the header has {len(names)}")
+        except csv.Error as why:
+            raise Error(f"{visible(path)}: line {rows.line_num}: {why}") from None
 
 
 def _lines(f, path):
@@ -86,16 +111,23 @@ def _lines(f, path):
             if len(line) == LINE:
                 raise Error(f"{visible(path)}: a row has more than {LINE} bytes")
             return
-        yield line.decode("utf-8", "replace").replace("\0", "?")
+        yield visible(line.rstrip(b"\r\n").decode("utf-8", "replace")) + "\n"
 
 
 def number(text):
-    """A cell as a number; None if it is empty, no number or NaN."""
+    """A cell as a number; None if it is empty, no number, NaN or too large."""
     try:
         value = float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-    return None if math.isnan(value) else value
+    return value if abs(value) < HUGE else None
+
+
+def whole(text, least, largest):
+    """The same as an int from `least` to `largest`; None if it is none."""
+    value = number(text)
+    return int(value) if value is not None and value == value // 1 and \
+        least <= value <= largest else None
 
 
 def make_folder(path, *parts):

@@ -1,6 +1,7 @@
 """The commands run, report and compare. The program `lockstep` starts them."""
 
 import os
+import resource
 import signal
 import sys
 
@@ -34,8 +35,9 @@ An INI file:
   size = batch=2 (steps=160), batch=4 (steps=80)  names of cells omit words in ()
   [cell NAME]                  combined with each of these cells
   sync = ring
-  peer = ddp                   PyTorch's DDP trains this cell, if python3 has it;
-                               peer_python= names another python3
+  peer = ddp                   PyTorch's DDP trains this cell, if python3 has it
+peer_python= (another python3 for peer = ddp), lab= and hosts= are accepted only as
+words of the command line: they start what an INI file from others must not choose.
 
 Figures:
 """
@@ -98,14 +100,27 @@ def run(words):
         signal.signal(number, stop)
     try:
         study, failed = run_experiment(ini, rest, own["out"], own["fresh"] == "1")
+        print(finish(study, log))
     except Stopped as why:
         log("stopped; the same command continues from here")
         return 128 + why.number
-    print(finish(study, log))
     if failed:
         raise Error(f"{failed} runs failed; try: read their logs in "
                     f"{visible(study.out)}/cells/*/*.txt")
     return 0
+
+
+def _draw(folders, out, figure, size, step):
+    """Draws one figure of a study, or of a folder that has its file and no run."""
+    figures.check([figure])
+    if step and not step.isdecimal():
+        raise Error(f"step={visible(step)}: must be a number of a step")
+    kept = any(os.path.lexists(os.path.join(folders[0], name))
+               for name in ("run.json", "command.txt"))
+    if not out and not kept:
+        return figures.draw_folder(folders[0], figure, size)
+    study = join(folders, out) if out else Study(folders[0])
+    return figures.draw(study, figure, size, int(step) if step else None)
 
 
 def report(words):
@@ -123,11 +138,7 @@ def report(words):
         raise Error(f"out={visible(own['out'])}: the report of one folder is written into "
                     "that folder; try: without out=")
     if own["figure"]:
-        figures.check(own["figure"])
-        paths = figures.draw_in(folders[0], own["figure"], own["size"], own["step"]) \
-            if not own["out"] else figures.draw(join(folders, own["out"]), own["figure"],
-                                                own["size"])
-        print("\n".join(map(visible, paths)))
+        print("\n".join(map(visible, _draw(folders, **own))))
         return 0
     study = join(folders, own["out"]) if own["out"] else Study(folders[0])
     print(finish(study, log))
@@ -138,7 +149,10 @@ def compare(words):
     """lockstep compare."""
     if len(words) > 1:
         raise Error(f"compare: takes one folder, not also {visible(words[1])}")
-    verdict = Study(words[0]).compare()
+    study = Study(words[0])
+    if not study.runs:
+        raise Error(f"{visible(study.out)}: no run is finished")
+    verdict = study.compare()
     print(verdict)
     return 1 if verdict.different else 0
 
@@ -146,9 +160,21 @@ def compare(words):
 COMMANDS = {"run": (run, RUN), "report": (report, REPORT), "compare": (compare, COMPARE)}
 
 
+def _limit_memory():
+    """A folder from a stranger may have files of any size. They may fill half of the
+    memory."""
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    if most == resource.RLIM_INFINITY or half < most:
+        resource.setrlimit(resource.RLIMIT_DATA, (half, most))
+
+
 def main():
     """Runs the command that the program's words name. Returns the exit status."""
     name, *words = sys.argv[1:]
+    sys.stdout.reconfigure(errors="replace")  # what the terminal cannot show
+    if name != "run":  # the trainers are its children
+        _limit_memory()
     if name == "figures":
         print("", *(n for n, _ in figures.names()), end="")
         return 0
@@ -160,8 +186,12 @@ def main():
         return command(words)
     except Error as why:
         log(f"lockstep: {why}")
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:  # nobody reads any more
         os._exit(1)
-    except (OSError, RecursionError, MemoryError) as why:
-        log(f"lockstep: {name}: {why or type(why).__name__}")
+    except MemoryError:
+        log(f"lockstep: {name}: the files need more than half of the memory")
+    except (OSError, RecursionError) as why:
+        log(f"lockstep: {name}: {why}")
     return 1

@@ -14,6 +14,7 @@ To add one:
 import dataclasses
 import typing
 
+from .files import number
 from .runs import mean
 
 MIB = 1048576.0
@@ -261,8 +262,7 @@ def law_bubble(run):
 
 def _timetable(run, key):
     found = run.summary.get("timetable")
-    value = found.get(key) if isinstance(found, dict) else None
-    return value if isinstance(value, (int, float)) else None
+    return number(found.get(key)) if isinstance(found, dict) else None
 
 
 @measure("timetable_bubble_share", "timetable %", less=True, scale=100)
@@ -276,8 +276,8 @@ def timetable_bubble(run):
 def timetable_step(run):
     """The time of a step by that timetable. It is made from the times of all steps,
     and multiplied by the median step over the mean step."""
-    whole, found = run.column("t_step_us"), _timetable(run, "step_s")
-    return found * run.step_s / (mean(whole) * 1e-6) if found and whole else None
+    mean_us, found = mean(run.column("t_step_us")), _timetable(run, "step_s")
+    return found * run.step_s / (mean_us * 1e-6) if found and run.step_s else None
 
 
 @measure("speedup", "speed-up")

@@ -21,6 +21,8 @@ COLUMNS = ("tokens_per_s", "speedup", "step_s", "utilisation_total", "cpu_share_
            "gpu_util_share", "gpu_peak_memory_bytes", "gpu_power_w")
 LAW = ("bytes_tx_per_worker_step", "law_bytes_tx", "exposed_s_per_step",
        "wait_s_per_step", "law_exchange_s")
+for prefix, space in ("", "2000/svg"), ("xlink", "1999/xlink"):
+    tree.register_namespace(prefix, f"http://www.w3.org/{space}")
 # The elements and attributes of a drawing by gnuplot. Others could run a script or
 # load a file.
 TAGS = set("svg title desc defs filter feFlood g path use circle rect feComposite text "
@@ -77,35 +79,36 @@ def _bubbles(study):
             "rows": [_row(study, c, tables.BUBBLES) for c in tables.staged(study)]}
 
 
-def is_drawing(text):
-    """Whether an SVG has only elements and attributes that draw."""
+def drawing(text):
+    """The <svg> element of an SVG, written anew: a browser, which reads HTML, may find
+    more in its comments than a reader of XML. "" if it has other elements and
+    attributes than those that draw."""
     if "<!ENTITY" in text:
-        return False
+        return ""
     try:
         root = tree.fromstring(text)
     except tree.ParseError:
-        return False
+        return ""
     for element in root.iter():
         if str(element.tag).rpartition("}")[2] not in TAGS:
-            return False
+            return ""
         for name, value in element.attrib.items():
             name = name.rpartition("}")[2].lower()
             if name.startswith("on") or name == "style" or \
                     (name == "href" and not value.startswith("#")) or \
                     re.search(r"url\((?!\s*#)", value, re.I):
-                return False
-    return True
+                return ""
+    return tree.tostring(root, encoding="unicode", short_empty_elements=False)
 
 
 def _svg(study, name):
     """The <svg> element of a drawn figure."""
     path = os.path.join(study.out, "figures", f"{name}.svg")
-    text = read_text(path, 1 << 26)
-    at = text.find("<svg")
-    if at < 0 or not is_drawing(text):
+    svg = drawing(read_text(path, 1 << 26))
+    if not svg:
         raise Error(f"{visible(path)}: contains more than a drawing, so the report leaves "
                     "it out")
-    return text[at:]
+    return svg
 
 
 def _objects(run):

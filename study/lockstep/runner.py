@@ -18,7 +18,7 @@ import sys
 import time
 
 from . import figures
-from .experiment import read_experiment
+from .experiment import MOST_BYTES, read_experiment
 from .files import Error, make_folder, open_regular, read_text, visible, write_text
 from .places import program, share
 from .runs import Run
@@ -41,12 +41,21 @@ def find_ini(name):
     return ours if not os.path.exists(name) and os.path.exists(ours) else name
 
 
+def _ask(*words, given=""):
+    """A finished process of the program lockstep."""
+    try:
+        done = subprocess.run([program(), *words], capture_output=True, input=given,
+                              encoding="utf-8", errors="replace", timeout=60,
+                              check=False)
+    except (OSError, subprocess.TimeoutExpired) as why:
+        raise Error(f"lockstep {words[0]}: {visible(why)}") from None
+    return done
+
+
 def plans(cells):
     """For each cell what run.json will say ("asked", "way", ..). An Error names the
     first cell that cannot be trained."""
-    done = subprocess.run([program(), "plan"], capture_output=True, text=True,
-                          input="".join(json.dumps(c.words) + "\n" for c in cells),
-                          timeout=60, check=False)
+    done = _ask("plan", given="".join(json.dumps(c.words) + "\n" for c in cells))
     lines = done.stdout.splitlines()
     if done.returncode or len(lines) != len(cells):
         raise Error(f"lockstep plan: {visible(done.stderr.strip()) or 'no answer'}")
@@ -77,9 +86,7 @@ def locked(out):
 
 def _revision():
     """The revision of this build, as run.json has it; "" if it does not say."""
-    done = subprocess.run([program(), "--version"], capture_output=True, text=True,
-                          timeout=60, check=False)
-    return done.stdout.partition("(")[2].partition(")")[0]
+    return _ask("--version").stdout.partition("(")[2].partition(")")[0]
 
 
 class Runner:
@@ -88,7 +95,7 @@ class Runner:
     def __init__(self, ini, words, out):
         self.ini, self.words, self.out = ini, words, out
         self.experiment = read_experiment(ini, words)
-        figures.check(self.experiment.figures)
+        figures.check(self.experiment.figures.replace(",", " ").split())
         self.cells = self.experiment.cells
         self.plans = plans(self.cells)
         self.log = lambda text: print(text, file=sys.stderr, flush=True)
@@ -130,7 +137,7 @@ class Runner:
                 shutil.rmtree(make_folder(self.out, "cells", cell.folder))
         self.check()
         name = f"{self.experiment.name}.ini"
-        text = read_text(self.ini, 1 << 20)
+        text = read_text(self.ini, MOST_BYTES, follow=True)
         write_text(os.path.join(self.out, name), text)
         write_text(os.path.join(self.out, "command.txt"),
                    "\n".join([name, *self.words]) + "\n")
@@ -211,6 +218,8 @@ def run_experiment(ini, words=(), out="", fresh=False):
     ini = find_ini(ini)
     out = out or os.path.join("runs", os.path.splitext(os.path.basename(ini))[0])
     runner = Runner(ini, list(words), out)
+    if not fresh:
+        runner.check()  # before anything is written
     make_folder(out)
     with locked(out):
         runner.begin(fresh)

@@ -12,7 +12,7 @@ import functools
 import os
 import re
 
-from .files import Error, number, read_csv, read_json, visible
+from .files import Error, number, read_csv, read_json, visible, whole
 
 KINDS = ("data", "forward", "backward", "exposed", "update", "wait", "checkpoint",
          "evaluate", "slowed", "other", "gpu_compute", "gpu_idle", "gpu_comm")
@@ -25,6 +25,8 @@ PARTS = ("parameters", "gradients", "optimizer", "buffers", "activations", "proc
 VERBS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send",
          "recv", "push")
 MOST_WORKERS = 4096
+MOST_ROWS = 1 << 22  # of steps.csv, which is kept: a million steps of four workers
+SAMPLED = ("cpu_share", "involuntary_switches_per_s", "gpu_util_share", "gpu_power_w")
 SMOOTH = 10  # steps; a smoothed loss is the mean of the last ten
 
 
@@ -59,7 +61,8 @@ class Run:
         self.folder = str(folder)
         self.manifest = read_json(os.path.join(folder, "run.json"))
         path = os.path.join(folder, "summary.json")
-        self.summary = read_json(path) if os.path.lexists(path) else {}
+        self.finished = os.path.lexists(path)  # it reached its end
+        self.summary = read_json(path) if self.finished else {}
         self.name = visible(os.path.basename(os.path.abspath(folder)))
         self.cell, self.repeat, self.study = cell, repeat, None
         self.backend = self.text("backend")
@@ -92,12 +95,17 @@ class Run:
         value = self.get(path)
         return number(value) if not isinstance(value, (str, dict)) else None
 
+    def names(self, path):
+        """The texts of a list; [] if it is none."""
+        value = self.get(path)
+        return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
+
     def _whole(self, path, least, largest):
-        value = self.number(path)
-        if value is None or not least <= value <= largest:
+        value = whole(self.number(path), least, largest)
+        if value is None:
             raise Error(f"{visible(self.folder)}/run.json: {path} is "
-                        f"{visible(self.get(path))}; must be {least} .. {largest}")
-        return int(value)
+                        f"{visible(self.get(path))[:80]}; must be {least} .. {largest}")
+        return value
 
     @property
     def asked(self):
@@ -165,7 +173,7 @@ class Run:
     @property
     def mistakes(self):
         """The settings that are wrong on purpose."""
-        return visible(" ".join(map(str, self.get("mistakes", []))))
+        return " ".join(self.names("mistakes"))
 
     @property
     def lacks(self):
@@ -179,11 +187,6 @@ class Run:
         return found
 
     # ---- steps.csv
-
-    @property
-    def finished(self):
-        """Whether it reached its end."""
-        return bool(self.summary)
 
     def rows(self, name):
         """The rows of NAME.csv, or of the parts NAME.RANK.csv of a run that was
@@ -201,7 +204,10 @@ class Run:
     def _steps(self):
         """{step: its rows}, in order."""
         steps = collections.defaultdict(list)
-        for row in self.rows("steps"):
+        for count, row in enumerate(self.rows("steps")):
+            if count == MOST_ROWS:
+                raise Error(f"{visible(self.folder)}: steps.csv has more than {MOST_ROWS} "
+                            "rows")
             if (step := number(row.get("step"))) is not None:
                 steps[int(step)].append({k: number(v) for k, v in row.items()})
         return dict(sorted(steps.items()))
@@ -264,9 +270,9 @@ class Run:
         spent = [dict.fromkeys(KINDS, 0.0) for _ in range(self.world)]
         measured = False
         for row in self.rows("breakdown"):
-            rank, kind = row.get("rank", ""), row.get("kind")
-            if rank.isdecimal() and int(rank) < self.world and kind in KINDS:
-                spent[int(rank)][kind] += number(row.get("seconds")) or 0
+            rank, kind = whole(row.get("rank"), 0, self.world - 1), row.get("kind")
+            if rank is not None and kind in KINDS:
+                spent[rank][kind] += number(row.get("seconds")) or 0
                 measured = True
         return spent if measured else []
 
@@ -316,7 +322,7 @@ class Run:
         the share of the computing time in which a worker had no processor. Two
         things do not count: a worker that is slowed down on purpose sleeps while it
         computes, and a worker with a GPU waits for it."""
-        found, peaks = collections.defaultdict(list), {}
+        found, peaks = {k: [] for k in SAMPLED}, {}
         computing = computed = taken = 0.0
         now, gpu = None, False
         for row in self.rows("util"):
@@ -342,7 +348,7 @@ class Run:
             elif metric in ("resident_bytes", "gpu_memory_bytes"):
                 key = "worker_bytes" if metric[0] == "r" else "gpu_bytes"
                 peaks[key] = max(value, peaks.get(key, 0))
-            else:
+            elif metric in found:
                 found[metric].append(value)
         return {**peaks, "cpu_share": mean(found["cpu_share"]),
                 "switches": mean(found["involuntary_switches_per_s"]),
@@ -358,8 +364,8 @@ class Run:
         about worker 0."""
         ranks = self.summary.get("ranks")
         ranks = ranks.values() if isinstance(ranks, dict) else []
-        return max((r for r in ranks if isinstance(r, dict)), key=lambda r: number(r.get("peak_memory_bytes")) or 0,
-                   default=self.summary)
+        return max((r for r in ranks if isinstance(r, dict)), default=self.summary,
+                   key=lambda r: number(r.get("peak_memory_bytes")) or 0)
 
     @property
     def peak_bytes(self):

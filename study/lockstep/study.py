@@ -12,11 +12,13 @@ setting, in data, build or machine are no repeats: that is an error.
 """
 
 import dataclasses
+import glob
 import math
 import os
+import re
 
-from .experiment import Experiment, Cell, read_experiment
-from .files import Error, make_folder, number, read_text, visible, write_text
+from .experiment import MOST_BYTES, Experiment, Cell, read_experiment
+from .files import Error, make_folder, number, read_lines, visible, write_text
 from .measures import MEASURES
 from .runs import Run, most
 
@@ -91,11 +93,11 @@ class Study:
         self.words = []
         command = os.path.join(self.out, "command.txt")
         if os.path.lexists(command):
-            ini, *self.words = read_text(command, 1 << 20).splitlines() or [""]
+            ini, *self.words = [*filter(None, read_lines(command, MOST_BYTES))] or [""]
             if os.path.basename(ini) != ini or not ini:
                 raise Error(f"{visible(command)}: names no INI file")
             self.ini = os.path.join(self.out, ini)
-            self.experiment = read_experiment(self.ini, self.words)
+            self.experiment = read_experiment(self.ini, self.words, follow=False)
         elif os.path.lexists(os.path.join(self.out, "run.json")):
             self.ini = None
             self.experiment = self._alone()
@@ -151,14 +153,16 @@ class Study:
 
     def check(self, run, settings=None):
         """Refuses a run that is none of its cell. `settings` are those of the cell as
-        run.json has them (runner.py); without them the cell's words must agree."""
+        run.json has them (runner.py); without them the cell's words must agree. What
+        is not in "asked" was for one start of the run, or was not named then: its
+        value in "effective" counts."""
         name = f"{self.out}: {run.cell.name}, repeat {run.repeat}"
-        if self.ini and not os.path.exists(os.path.join(self.out, JOINED)):
-            asked, wanted = dict(run.asked), settings
-            if wanted is None:
-                wanted = {k: v for k, v in run.cell.settings.items() if k != "out"}
-                if run.manifest.get("format") is None:  # an old run
-                    asked = {k: asked.get(k, v) for k, v in wanted.items()}
+        if self.ini and not os.path.islink(run.folder):  # join() makes links
+            wanted = {k: v for k, v in run.cell.settings.items() if k != "out"}
+            wanted |= settings or {}
+            asked = {k: run.settings.get(k, "") for k in wanted} | run.asked
+            if settings is None and run.manifest.get("format") is None:  # an old run
+                asked = {k: run.asked.get(k, v) for k, v in wanted.items()}
             if found := difference(asked, wanted):
                 key, then, now = found
                 raise Error(f"{visible(name)}: ran with {key}={then}, now {key}={now}; "
@@ -310,7 +314,9 @@ class Study:
 def join(folders, out):
     """Makes a study of existing runs, each a cell, in a new folder `out`."""
     used = os.path.lexists(os.path.join(out, "command.txt"))
-    if used and not os.path.lexists(os.path.join(out, JOINED)):
+    own = [r for r in glob.glob(os.path.join(glob.escape(str(out)), "cells", "*", "r1"))
+           if not os.path.islink(r)]
+    if used and (own or not os.path.lexists(os.path.join(out, JOINED))):
         raise Error(f"out={visible(out)}: has an experiment already; try: another out=")
     ini, names, links = "[experiment]\ntitle = Runs side by side\nrepeat = 1\n", [], []
     for folder in folders:
@@ -322,7 +328,7 @@ def join(folders, out):
         name = os.path.basename(path)
         if name[:1] == "r" and name[1:].isdecimal():  # a repeat of a cell
             name = os.path.join(os.path.basename(os.path.dirname(path)), name)
-        name = "".join("_" if c in " /,;:[]=\"'\\#" else c for c in visible(name))
+        name = re.sub(r"""[\s/,;:\[\]="'\\#]""", "_", visible(name))
         name += f"_{len(names) + 1}" if name in names else ""
         names.append(name)
         ini += f"[cell {name}]\nsync = {run.backend}\n"

@@ -30,7 +30,7 @@ def keys_of(study):
 
 def settings_of(run, keys):
     """The columns of a run's settings. One that its way does not read is empty."""
-    ignored = run.get("way.ignores", [])
+    ignored = run.names("way.ignores")
     return {"backend": run.backend, "precision": run.setting("precision"),
             "wire": run.wire, "net": run.net or "unshaped", "workers": run.world,
             "servers": run.servers, "global_batch": run.global_batch,
@@ -87,10 +87,11 @@ def memory_table(study):
 def verbs_table(study):
     """Rows of verbs.csv."""
     for cell in study.filled:
-        law, columns = study.first(cell).get("law.by_verb", {}), {}
+        run, columns = study.first(cell), {}
         for verb in VERBS:
+            law = run.number(f"law.by_verb.{verb}") or 0
             columns |= {f"{verb}_bytes": study.sent(cell, verb),
-                        f"law_{verb}_bytes": law.get(verb, 0) if law else None}
+                        f"law_{verb}_bytes": law if run.get("law.by_verb") else None}
         yield {**_head(study, cell), **columns}
 
 

@@ -1,0 +1,47 @@
+"""Tests that Lockstep can run every file of experiments/: `lockstep plan` accepts each
+cell, the figures exist, and a run with a cell's settings counts as a run of it.
+
+    experiments.py LOCKSTEP
+"""
+
+import json
+import os
+import pathlib
+import sys
+import tempfile
+
+TREE = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TREE / "study"))
+os.environ["LOCKSTEP_PROGRAM"] = str(pathlib.Path(sys.argv[1]).resolve())
+
+from lockstep import figures
+from lockstep.experiment import read_experiment
+from lockstep.runner import plans
+from lockstep.runs import Run
+from lockstep.study import Study
+
+
+def belongs(cell, plan, folder):
+    """A run with these settings is accepted by `lockstep run` and by `lockstep report`."""
+    (folder / "run.json").write_text(json.dumps(
+        {**plan, "backend": "x", "world": 1, "model": {"context": 16}}))
+    study = Study.__new__(Study)
+    study.out, study.ini, study.runs, study.unfinished = str(folder), "x.ini", [], []
+    for settings in plan["asked"], None:
+        study.check(Run(folder, cell), settings)
+
+
+def main():
+    files = sorted((TREE / "experiments").glob("*.ini"))
+    assert len(files) > 10, files
+    with tempfile.TemporaryDirectory(prefix="lockstep-experiments-") as name:
+        for path in files:
+            e = read_experiment(str(path))
+            assert e.title and e.cells, path
+            figures.check(e.figures)
+            for cell, plan in zip(e.cells, plans(e.cells)):
+                belongs(cell, plan, pathlib.Path(name))
+    print("ok")
+
+
+main()

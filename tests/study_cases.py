@@ -401,8 +401,8 @@ def rewritten(kept, out):
     set_in_runs(one, "sps*", got={"net": "unshaped"})
     set_in_runs(one, "*", oversubscribed=True)
     copy(kept / "links", out / "shaped", 700, {
-        "net=_300mbit_sync=ring": {"step_us": 5000},
-        "seed=1_net=_1gbit_sync=zero": {"step_us": 30000, **busy}})
+        "seed=1_net=?300mbit_sync=ring": {"step_us": 5000},
+        "seed=1_net=?1gbit_sync=zero": {"step_us": 30000, **busy}})
     one = copy(kept / "pipeline", out / "stages", 800, {
         "one": {"step_us": 12000}, "pp2": {"step_us": 8000, "gpu": True}})
     one = copy(kept / "outer", out / "apart", 900, {

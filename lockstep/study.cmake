@@ -11,9 +11,19 @@ if(Python3_FOUND)
                                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endforeach()
+  # The mutants read the runs that the oracle has kept.
+  foreach(test study_oracle study_mutants)
+    add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py
+                                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+                                  ${CMAKE_BINARY_DIR}/study_oracle
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endforeach()
+  set_tests_properties(study_oracle PROPERTIES FIXTURES_SETUP studies)
+  set_tests_properties(study_mutants PROPERTIES FIXTURES_REQUIRED studies)
   add_test(NAME figures COMMAND ${Python3_EXECUTABLE} tests/draw.py plots
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(study doctor_hosts hostile answers figures PROPERTIES TIMEOUT 300
+  set_tests_properties(study doctor_hosts hostile answers figures study_oracle
+                       study_mutants PROPERTIES TIMEOUT 300
                                                 LABELS jobs
                                                 SKIP_RETURN_CODE 77)
 endif()

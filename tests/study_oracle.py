@@ -10,6 +10,7 @@ there, for tests/study_mutants.py and for a second look.
 """
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import study_cases
 from study_oracle_answer import answer_is
 from study_oracle_compare import page_is, verdict_is
 from study_oracle_runs import Study
-from study_oracle_tables import tables_are
+from study_oracle_tables import TABLES, tables_are
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 
@@ -30,6 +31,8 @@ def called(command, *words):
 
 def study_is(study, command):
     """report and compare say of a study what its raw files say."""
+    for name in TABLES:  # none of before may stay
+        (study.folder / name).write_text("cell\nof before\n")
     done = called(command, "report", study.folder)
     assert done.returncode == 0, (study.folder, done.stdout, done.stderr)
     tables_are(study)
@@ -82,6 +85,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-oracle-") as name:
         folder = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else name)
         folder = folder.resolve() / "kept"
+        shutil.rmtree(folder, ignore_errors=True)
         make(folder, command)
         check(folder / "runs", command)
         check(folder / "copies", command)

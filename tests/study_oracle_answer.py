@@ -18,7 +18,7 @@ class Number:
     def is_in(self, text):
         if self.kind == "ms":
             value, decimals = 1000 * self.value, len(text.partition(".")[2])
-            want = 3 if value < .9995 else 1 if value < 9.95 else 0
+            want = 3 if value < 1 else 1 if value < 10 else 0
             return decimals == want and close(text, value, decimals)
         if self.kind == "3":
             size = f"{self.value:.2e}"

@@ -4,7 +4,7 @@ lockstep_library(supervise
   FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
         lockstep/launch.c lockstep/mpirun.c lockstep/openmpi.c
         lockstep/openmpi_4.c lockstep/openmpi_5.c lockstep/progress.c
-        lockstep/supervise.c
+        lockstep/elastic.c lockstep/supervise.c
   LINKS netns config secret share base PkgConfig::HWLOC)
 
 set_source_files_properties(lockstep/openmpi.c PROPERTIES
@@ -142,6 +142,7 @@ if(TARGET test_again)
 endif()
 lockstep_test(mpirun LINKS supervise)
 lockstep_test(supervise LINKS supervise)
+lockstep_test(elastic LINKS supervise)
 lockstep_test(progress LINKS supervise)
 lockstep_test(start LINKS supervise)
 foreach(test lockstep refusals)

@@ -200,7 +200,7 @@ static void replicas_of_stages(void **state)
     assert_prints(&j, ",4,0,18,"); // workers, servers, global_batch
 }
 
-// Each stage has a ring of its replicas, and the rings of the first and the last
+// Each stage has a ring of its replicas, and those of the first and the last
 // stage add the gradient of the tied table in different orders. The table must
 // stay the same on both, and so a resumed run has the same bits.
 static void the_tied_table_stays_one(void **state)

@@ -147,6 +147,7 @@ static int open_data(struct trainer *t, int tokens)
         .vocab = r->vocab,
         .symbols = (enum data_symbols)r->symbols,
         .val_fraction = r->val_fraction,
+        .val_unused = !r->eval,
         .batch = all ? r->batch * t->replicas : r->batch,
         .tokens = tokens,
         .accum = r->accum,

@@ -236,6 +236,7 @@ static void predict_memory(struct trainer *t)
         .rank = t->members->rank,
         .world = t->members->world,
         .transport = t->sync ? t->sync->transport : NULL,
+        .saves = t->run.save > 0 || *t->run.resume,
         .copies =
             t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };

@@ -31,7 +31,8 @@ add_executable(lockstep
   lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/train.c
   lockstep/watchdog.c)
 target_link_libraries(lockstep PRIVATE
-  about forecast memory page pipeline textbook study supervise telemetry model data
+  about forecast memory whole page pipeline textbook study supervise telemetry model
+  data
   cluster
   message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})

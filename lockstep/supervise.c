@@ -408,7 +408,8 @@ static int fail_with_cause(struct job *j)
     char when[32] = "";
     const char *last = c->last;
     int status = c->status;
-    long step = progress_step(j->config.progress);
+    long step = j->config.last_step ? j->config.last_step(j->config.ctx)
+                                    : progress_step(j->config.progress);
     snprintf(name, sizeof name, "%s", c->name);
     if (c->kind == JOB_MPIRUN)
         mpirun_cause(&j->mpi, name, &status, &last);

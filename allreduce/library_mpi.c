@@ -236,6 +236,7 @@ static int library_wait(struct group *g, uint64_t spin_ns)
 {
     struct library *l = g->state;
     double idle = (double)(now_ns() - l->moved_ns) * 1e-9;
+    double waited = (double)group_waited(g->since_ns, l->moved_ns) * 1e-9;
     double limit = g->job.cluster->timeout_s;
     char who[256];
     (void)spin_ns;
@@ -243,7 +244,7 @@ static int library_wait(struct group *g, uint64_t spin_ns)
         rollcall_say(&l->roll, (int64_t)l->begun);
         l->called = true;
     }
-    if (idle < limit) {
+    if (waited < limit) {
         mpi_nap(l->moved_ns);
         return 0;
     }

@@ -294,12 +294,6 @@ static int visit_slots(struct sync *s, sync_visit *visit, void *ctx)
     return 0;
 }
 
-static int dataparallel_save(struct sync *s, int rc, sync_visit *visit,
-                             void *ctx)
-{
-    return rc ? rc : visit_slots(s, visit, ctx);
-}
-
 static void dataparallel_close(struct sync *s)
 {
     struct dataparallel *d = s->state;
@@ -317,7 +311,7 @@ const struct sync_ops sync_dataparallel = {
     .broadcast = dataparallel_broadcast,
     .scatter = dataparallel_scatter,
     .step = dataparallel_step,
-    .save = dataparallel_save,
+    .save = visit_slots,
     .load = visit_slots,
     .close = dataparallel_close,
 };

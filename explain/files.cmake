@@ -28,3 +28,10 @@ if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
       ENVIRONMENT "CC=${CMAKE_C_COMPILER};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endif()
+if(Python3_FOUND)
+  add_test(NAME hostile_explain
+           COMMAND ${Python3_EXECUTABLE} tests/hostile_explain.py
+                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(hostile_explain PROPERTIES TIMEOUT 300 LABELS jobs)
+endif()

@@ -13,6 +13,21 @@ static int ranks(const struct story *s)
 
 // ---- text
 
+// Writes the law's time. It is for chunks of equal length; if a vector does not
+// divide, the longest chunk decides.
+static void tell_law(const struct story *s, FILE *f)
+{
+    size_t n = s->vectors[0].n;
+    size_t chunks = (size_t)(s->servers ? s->servers : s->workers);
+    if (s->law_s > 0)
+        fprintf(f, "; the law: %.2f us", s->law_s * 1e6);
+    if (s->law_s > 0 && n % chunks && s->v->seconds > s->law_s * (1 + 1e-6))
+        fprintf(f,
+                "\nThe law is for chunks of %g elements each; here the "
+                "longest has %zu.",
+                (double)n / (double)chunks, n / chunks + 1);
+}
+
 static void tell_bytes(const struct story *s, FILE *f)
 {
     fprintf(f, "\n%-12s %12s %12s %12s %12s\n", "", "bytes out", "the law",
@@ -29,8 +44,7 @@ static void tell_bytes(const struct story *s, FILE *f)
     fprintf(f, "\n%.2f us on links of %g MB/s, %g us a message",
             s->v->seconds * 1e6, s->link.bytes_per_s * 1e-6,
             s->link.alpha_s * 1e6);
-    if (s->law_s > 0)
-        fprintf(f, "; the law: %.2f us", s->law_s * 1e6);
+    tell_law(s, f);
     fprintf(f, "\n");
 }
 

@@ -315,12 +315,13 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     CHECK(flow_done(f) < f->posted);
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
     uint64_t idle = now_ns() - f->moved_ns;
+    uint64_t waited = group_waited(f->since_ns, f->moved_ns);
     if (idle < spin_ns) {
         sched_yield(); // the rank we wait for may need this core
         return 0;
     }
     int whom = waiting_for(f);
-    if (idle >= limit) {
+    if (waited >= limit) {
         if (f->out.op < f->posted && hear_right(f))
             return -1; // the right neighbour has given up, and said why
         f->culprit = whom;
@@ -345,8 +346,8 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
         wants |= WANT_RECV_RIGHT;
     if (f->out.busy)
         wants |= WANT_SEND_RIGHT;
-    uint64_t next = idle < limit / 2 ? limit / 2 : limit;
-    if (t->ops->wait(t, wants, (int)((next - idle) / 1000000) + 1))
+    uint64_t next = idle < limit / 2 ? limit / 2 - idle : limit - waited;
+    if (t->ops->wait(t, wants, (int)(next / 1000000) + 1))
         return -1;
     return wants & WANT_RECV_RIGHT ? hear_right(f) : 0;
 }

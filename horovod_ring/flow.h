@@ -60,6 +60,7 @@ struct flow {
     size_t back_done;
 
     uint64_t moved_ns; // when bytes last moved, or work arrived
+    uint64_t since_ns; // the deadline does not count before (struct group)
     int blame;         // rank for which the left neighbour waits, or -1
     int told;          // rank that we have named to the right one, or -1
     int culprit;       // after a failure: the rank at fault, or -1
@@ -81,7 +82,8 @@ int flow_advance(struct flow *f);
 
 // Call it while a posted verb is not complete. Sleeps until more can be moved,
 // or the transport is woken; returns at once if bytes moved less than `spin_ns`
-// ago. Returns 0, or -1 after fail() if nothing has moved for timeout_s.
+// ago. Returns 0, or -1 after fail() if nothing has moved for timeout_s since
+// since_ns.
 int flow_wait(struct flow *f, uint64_t spin_ns);
 
 // After a failure: tells both neighbours which rank is at fault.

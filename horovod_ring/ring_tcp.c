@@ -24,19 +24,20 @@ static int ring_open(struct group *g)
 }
 
 // Waits for the pairs, and for the flow if it has something to do.
-static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
+static int wait_for_pairs(struct group *g, uint64_t spin_ns)
 {
+    struct ring_flow *r = g->state;
     const struct flow *f = &r->flow;
     const struct group_op *first = tickets_first_pair(&r->tickets);
     struct pairs *p = &r->tickets.pairs;
     struct transport *t = &r->transport;
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
-    uint64_t idle = now_ns() - p->moved_ns;
-    if (idle < spin_ns) {
+    uint64_t waited = group_waited(g->since_ns, p->moved_ns);
+    if (now_ns() - p->moved_ns < spin_ns) {
         sched_yield(); // the rank we wait for may need this core
         return 0;
     }
-    if (idle >= limit && first) {
+    if (waited >= limit && first) {
         p->culprit = first->peer;
         return fail("%s: nothing from rank %d for %g s, in %s; try: look at "
                     "its log, or a longer timeout=",
@@ -48,14 +49,15 @@ static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
         return -1;
     if (flow_done(f) < f->posted)
         return flow_wait(&r->flow, spin_ns);
-    return t->ops->wait(t, 0, (int)((limit - idle) / 1000000) + 1);
+    return t->ops->wait(t, 0, (int)((limit - waited) / 1000000) + 1);
 }
 
 static int ring_wait(struct group *g, uint64_t spin_ns)
 {
     struct ring_flow *r = g->state;
+    r->flow.since_ns = g->since_ns;
     if (r->tickets.pairs.pending > 0)
-        return wait_for_pairs(r, spin_ns);
+        return wait_for_pairs(g, spin_ns);
     r->transport.also = -1;
     return flow_wait(&r->flow, spin_ns);
 }

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/secret.h"
+#include "lockstep/cores.h"
 #include "netns/netns.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
         _exit(127);
     }
     if (what->cores)
-        sched_setaffinity(0, sizeof *what->cores, what->cores);
+        cores_take(what->cores);
     sigprocmask(SIG_UNBLOCK, blocked, NULL);
     signal(SIGXFSZ, SIG_DFL); // Open MPI hangs if it is ignored
     execvp(what->argv[0], what->argv);

@@ -5,7 +5,11 @@
 
 #include "base/base.h"
 
+#include <errno.h>
 #include <hwloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 // Lists the allowed hardware threads in the order of the topology: those of one
 // core, one cache or one socket are next to each other. Returns how many, or -1
@@ -49,4 +53,13 @@ int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed)
         CPU_SET(cores[(index * each + i) % n], out);
     *oversubscribed = count > n;
     return 0;
+}
+
+void cores_take(const cpu_set_t *cores)
+{
+    if (sched_setaffinity(0, sizeof *cores, cores))
+        dprintf(STDERR_FILENO,
+                "cores: %s: this worker is not kept on cores of its own, which "
+                "may make it slower\n",
+                strerror(errno));
 }

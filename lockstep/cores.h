@@ -15,4 +15,9 @@ int cores_count(void);
 // true. 0, or -1 after fail().
 int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed);
 
+// Keeps this process, and what it executes, on these cores. If the system does
+// not allow it, a line on standard error says so, and the process may use all
+// cores. It may be called between fork() and exec().
+void cores_take(const cpu_set_t *cores);
+
 #endif

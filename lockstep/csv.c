@@ -4,45 +4,51 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "telemetry/cell.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// In bytes. This is enough for a million steps of four workers.
-static const size_t LARGEST = (size_t)1 << 31;
+// A cell takes at least one byte of the file, and a pointer. So all cells take
+// at most 9 times the file's bytes.
+enum { SHARE = 16 }; // of the free memory: the largest file
 
-static int count(const char *text, char c, const char *end)
+static int count_lines(const char *text)
 {
     int n = 0;
-    for (; *text && text != end; text++)
-        n += *text == c;
+    for (; (text = strchr(text, '\n')); text++)
+        n++;
     return n;
 }
 
-// Splits a line at its commas into `ncols` cells. Returns the next line, or
-// NULL if the line has a different number of cells.
-static char *split(char *line, char **cells, int ncols)
+static int count_cells(const char *row)
 {
-    char *end = line + strcspn(line, "\n");
-    char *next = *end ? end + 1 : end;
-    *end = '\0';
+    int n = 1;
+    for (; *(row = cell_end(row)) == ','; row++)
+        n++;
+    return n;
+}
+
+// Splits a row into `ncols` cells. Returns the next row, or NULL if the row has
+// a different number of cells.
+static char *split(char *row, char **cells, int ncols)
+{
     for (int i = 0; i < ncols; i++) {
-        char *comma = strchr(line, ',');
-        cells[i] = line;
-        if ((i + 1 < ncols) != (comma != NULL))
+        char *end = row + (cell_end(row) - row), was = *end;
+        cells[i] = row;
+        if ((i + 1 < ncols) != (was == ','))
             return NULL;
-        if (comma) {
-            *comma = '\0';
-            line = comma + 1;
-        }
+        *end = '\0';
+        row = was ? end + 1 : end;
+        cell_strip(cells[i]);
     }
-    return next;
+    return row;
 }
 
 int csv_open(struct csv *c, const char *path)
 {
-    char *text = file_read(path, LARGEST);
+    char *text = file_read(path, mem_available() / SHARE);
     *c = (struct csv){0};
     return text ? csv_take(c, text, path) : -1;
 }
@@ -50,8 +56,8 @@ int csv_open(struct csv *c, const char *path)
 int csv_take(struct csv *c, char *text, const char *path)
 {
     *c = (struct csv){.text = text};
-    int lines = count(c->text, '\n', NULL);
-    c->ncols = 1 + count(c->text, ',', strchr(c->text, '\n'));
+    int lines = count_lines(c->text);
+    c->ncols = count_cells(c->text);
     c->header = mem_alloc((size_t)c->ncols, sizeof *c->header);
     c->cells =
         mem_alloc((size_t)lines * (size_t)c->ncols + 1, sizeof *c->cells);
@@ -91,14 +97,6 @@ const char *csv_text(const struct csv *c, int row, int col)
 {
     return col < 0 ? ""
                    : c->cells[(size_t)row * (size_t)c->ncols + (size_t)col];
-}
-
-void csv_put(FILE *f, double v)
-{
-    if (isnan(v))
-        fputs(",", f);
-    else
-        fprintf(f, ",%.7g", v);
 }
 
 double csv_number(const struct csv *c, int row, int col)

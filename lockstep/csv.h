@@ -1,4 +1,5 @@
-// csv.h - reads the CSV files that Lockstep writes: one header row, no quotes.
+// csv.h - reads the CSV files that Lockstep writes: one header row, then
+// rows of cells (telemetry/cell.h).
 
 #ifndef LOCKSTEP_CSV_H
 #define LOCKSTEP_CSV_H
@@ -28,8 +29,5 @@ int csv_column(const struct csv *c, const char *name);
 // the cell counts as empty. An empty cell is "" or NaN.
 const char *csv_text(const struct csv *c, int row, int col);
 double csv_number(const struct csv *c, int row, int col);
-
-// Writes a comma and the number. NaN is written as an empty cell.
-void csv_put(FILE *f, double v);
 
 #endif

@@ -50,7 +50,8 @@ struct copy {
     bool any;
 };
 
-static int copy_event(void *ctx, const char *line, const cJSON *event)
+// Prints the parsed event again. So the page gets what was checked.
+static int copy_event(void *ctx, const cJSON *event)
 {
     struct copy *c = ctx;
     const struct panel *p = c->panel;
@@ -60,13 +61,17 @@ static int copy_event(void *ctx, const char *line, const cJSON *event)
     if (kind != 'M' &&
         (kind != 'X' || !(begin < p->end_us) || !(end > p->begin_us)))
         return 0;
+    char *text = cJSON_PrintUnformatted(event);
+    if (!text)
+        return fail("memory: none left to print an event");
     fprintf(c->f, "%s", c->any ? ",\n" : "\n");
     c->any = true;
-    for (; *line; line++)
-        if (*line == '<')
+    for (const char *at = text; *at; at++)
+        if (*at == '<')
             fputs("\\u003c", c->f);
         else
-            fputc(*line, c->f);
+            fputc(*at, c->f);
+    free(text);
     return 0;
 }
 
@@ -87,13 +92,13 @@ static void put_bytes(const struct panel *p, const struct csv *steps, FILE *f)
 
 static void put_law(const struct panel *p, FILE *f)
 {
-    const struct backend *row = p->result.row;
-    double bytes = p->result.value[METRIC_BYTES_LAW];
+    const struct backend *row = p->run.row;
+    double bytes = p->run.law_bytes_tx;
     // With every= the law gives the mean of all steps. No single step has it.
     if (!(bytes > 0) || (row && row->apart))
         return;
     fprintf(f, ",\n\"law\": {");
-    for (int r = 0; r < p->result.world; r++)
+    for (int r = 0; r < p->run.world; r++)
         fprintf(f, "%s\"%d\": {\"out\": %.0f, \"in\": %.0f}", r ? ", " : "", r,
                 bytes, bytes);
     fprintf(f, "}");
@@ -101,7 +106,7 @@ static void put_law(const struct panel *p, FILE *f)
 
 static int put_panel(const struct panel *p, FILE *f)
 {
-    const struct result *r = &p->result;
+    const struct recorded *r = &p->run;
     struct copy copy = {p, f, false};
     struct csv steps;
     char path[CONFIG_PATH], name[128], text[512];

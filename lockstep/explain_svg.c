@@ -85,7 +85,7 @@ static int find_kind(const char *name)
     return -1;
 }
 
-static int take_bar(void *ctx, const char *line, const cJSON *event)
+static int take_bar(void *ctx, const cJSON *event)
 {
     struct picture *s = ctx;
     const struct panel *p = s->panel;
@@ -93,7 +93,6 @@ static int take_bar(void *ctx, const char *line, const cJSON *event)
     double end = begin + event_number(event, "dur");
     double most = p->end_us - p->begin_us, rank = event_number(event, "pid");
     int kind = find_kind(event_word(event, "name"));
-    (void)line;
     if (kind < 0 || *event_word(event, "ph") != 'X' || rank >= TRACE_SERVER ||
         !(begin < most) || !(end > 0))
         return 0;
@@ -184,7 +183,7 @@ static void draw_shade(const struct picture *s, int rank, double y)
 
 static int draw_panel(struct picture *s, const struct panel *p)
 {
-    double bytes = p->result.value[METRIC_BYTES_TX];
+    double bytes = p->run.bytes_tx;
     char name[128];
     s->panel = p;
     s->n = 0;
@@ -194,7 +193,7 @@ static int draw_panel(struct picture *s, const struct panel *p)
         qsort(s->bars, s->n, sizeof *s->bars, by_begin);
     panel_name(p, name);
     fprintf(s->f, "<text x='0' y='%.0f' font-weight='bold' fill='%s'>",
-            s->y + 17, p->result.row ? p->result.row->colour : "#222");
+            s->y + 17, p->run.row ? p->run.row->colour : "#222");
     put_text(s->f, name);
     fprintf(s->f,
             "</text><text x='%d' y='%.0f' text-anchor='end' fill='#555'>"
@@ -204,7 +203,7 @@ static int draw_panel(struct picture *s, const struct panel *p)
         fprintf(s->f, ", each worker sends %.2f MB", bytes * 1e-6);
     fprintf(s->f, "</text>\n");
     s->y += HEAD;
-    for (int r = 0; r < p->result.world; r++) {
+    for (int r = 0; r < p->run.world; r++) {
         fprintf(s->f, "<text x='0' y='%.0f' fill='#555'>worker %d</text>",
                 s->y + 11, r);
         fprintf(s->f, "<g clip-path='url(#played)'>");
@@ -212,7 +211,7 @@ static int draw_panel(struct picture *s, const struct panel *p)
         draw_row(s, r, false, s->y + ROW + 1);
         draw_shade(s, r, s->y + 2 * ROW + 2);
         fprintf(s->f, "</g>\n");
-        s->y += p->result.world > 1 ? 2 * ROW + SHADE + 8 : ROW + 6;
+        s->y += p->run.world > 1 ? 2 * ROW + SHADE + 8 : ROW + 6;
     }
     return 0;
 }
@@ -249,9 +248,9 @@ static int draw(struct picture *s, const struct panel *panels, int n)
 {
     double height = 40;
     for (int i = 0; i < n; i++)
-        height += HEAD + panels[i].result.world * (panels[i].result.world > 1
-                                                       ? 2 * ROW + SHADE + 8
-                                                       : ROW + 6);
+        height += HEAD +
+                  panels[i].run.world *
+                      (panels[i].run.world > 1 ? 2 * ROW + SHADE + 8 : ROW + 6);
     fprintf(s->f,
             "<svg xmlns='http://www.w3.org/2000/svg' viewBox='-10 -6 %d %.0f' "
             "font-family='sans-serif' font-size='12'>\n<title>One step of each "

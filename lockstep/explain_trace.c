@@ -12,32 +12,66 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // ---- reading the trace: one event a line (telemetry/trace.h)
 
+// SHARE: a trace is at most this part of the free memory, because a span in
+// memory takes up to six times the bytes of its line.
+enum { LINE = 64 << 10, SHARE = 8 };
+
+// Parses a line that is one event, and nothing else. Returns NULL for any other
+// line.
+static cJSON *parse(char *line)
+{
+    static const char mark[] = "{\"ph\"";
+    size_t n = strcspn(line, "\n");
+    n -= n > 0 && line[n - 1] == ',';
+    line[n] = '\0';
+    return strncmp(line, mark, sizeof mark - 1)
+               ? NULL
+               : cJSON_ParseWithOpts(line, NULL, true);
+}
+
+static FILE *open_trace(const char *path)
+{
+    struct stat is;
+    size_t most = mem_available() / SHARE;
+    if (access(path, F_OK)) {
+        fail("%s: %s; try: a run with trace=on", path, strerror(errno));
+        return NULL;
+    }
+    FILE *f = file_open(path);
+    if (!f || (!fstat(fileno(f), &is) && (size_t)is.st_size <= most))
+        return f;
+    fail("%s: larger than %zu bytes, 1/%d of the free memory", path, most,
+         SHARE);
+    fclose(f);
+    return NULL;
+}
+
 int trace_each(const char *folder, take_event *take, void *ctx)
 {
     char path[CONFIG_PATH];
-    char *line = NULL;
-    size_t capacity = 0;
     int rc = 0;
     if (text_into(path, sizeof path, "%s/trace.json", folder))
         return -1;
-    if (access(path, F_OK))
-        return fail("%s: %s; try: a run with trace=on", path, strerror(errno));
-    FILE *f = file_open(path);
+    FILE *f = open_trace(path);
     if (!f)
         return -1;
-    while (!rc && getline(&line, &capacity, f) > 0) {
-        size_t n = strcspn(line, "\n");
-        n -= n > 0 && line[n - 1] == ',';
-        line[n] = '\0';
-        cJSON *event = strncmp(line, "{\"ph\"", 5) ? NULL : cJSON_Parse(line);
-        rc = event ? take(ctx, line, event) : 0;
+    char *line = mem_alloc(LINE, 1);
+    if (!line)
+        rc = -1;
+    for (long n = 1; !rc && fgets(line, LINE, f); n++) {
+        if (!strchr(line, '\n') && !feof(f))
+            rc = fail("%s: line %ld is not text of less than %d bytes", path, n,
+                      LINE);
+        cJSON *event = rc ? NULL : parse(line);
+        rc = event ? take(ctx, event) : rc;
         cJSON_Delete(event);
     }
-    free(line);
+    mem_free(line);
     fclose(f);
     return rc;
 }
@@ -54,11 +88,10 @@ double event_number(const cJSON *event, const char *name)
     return cJSON_IsNumber(j) ? j->valuedouble : NAN;
 }
 
-static int take_step(void *ctx, const char *line, const cJSON *event)
+static int take_step(void *ctx, const cJSON *event)
 {
     struct panel *p = ctx;
     const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
-    (void)line;
     if (strcmp(event_word(event, "name"), "step") ||
         *event_word(event, "ph") != 'X')
         return 0;
@@ -111,7 +144,7 @@ static int median_step(struct panel *p)
 // end. If workers do not wait for each other, it is worker 0's time.
 static int choose_step(struct panel *p, int asked)
 {
-    bool apart = *p->result.consistency;
+    bool apart = *p->run.consistency;
     p->step = asked ? asked : median_step(p);
     if (p->step < 0)
         return -1;
@@ -135,25 +168,23 @@ static int choose_step(struct panel *p, int asked)
 int panel_open(struct panel *p, const char *folder, int step)
 {
     p->folder = folder;
-    return result_read(&p->result, folder) ||
-                   trace_each(folder, take_step, p) || choose_step(p, step)
+    return recorded_read(&p->run, folder) || trace_each(folder, take_step, p) ||
+                   choose_step(p, step)
                ? -1
                : 0;
 }
 
 void panel_close(struct panel *p)
 {
-    result_free(&p->result);
     mem_free(p->steps);
 }
 
 void panel_name(const struct panel *p, char text[128])
 {
-    const struct result *r = &p->result;
-    bool travels = r->world > 1 && *r->transport;
-    char shard[32] = "";
-    if (r->row && r->row->shards)
-        result_setting(r, "shard", shard, sizeof shard);
+    const struct recorded *r = &p->run;
+    bool travels =
+        r->world > 1 && *r->transport && strcmp(r->transport, "none");
+    const char *shard = r->row && r->row->shards ? r->shard : "";
     snprintf(text, 128, "%s%s%s%s%s%s%s, %d worker%s", r->backend,
              *shard ? " shard=" : "", shard, travels ? " over " : "",
              travels ? r->transport : "", *r->consistency ? " " : "",

@@ -3,7 +3,7 @@
 #ifndef LOCKSTEP_EXPLAIN_TRACE_H
 #define LOCKSTEP_EXPLAIN_TRACE_H
 
-#include "lockstep/result.h"
+#include "lockstep/recorded.h"
 
 #include <stddef.h>
 
@@ -16,17 +16,17 @@ struct step_span { // one step of one worker
 
 struct panel { // a run, and the step to show
     const char *folder;
-    struct result result;
+    struct recorded run;
     struct step_span *steps;
     size_t nsteps, capacity;
     int step;
     double begin_us, end_us; // on the run's clock
 };
 
-// Calls take() for each event of RUN/trace.json. `line` is its text without the
-// comma at the end, `event` is the same, parsed. If take() returns a value
-// other than 0, stops and returns that value. Returns -1 after fail().
-typedef int take_event(void *ctx, const char *line, const struct cJSON *event);
+// Calls take() for each event of RUN/trace.json: a line that holds one object
+// and nothing else. If take() returns a value other than 0, stops and returns
+// that value. Returns -1 after fail().
+typedef int take_event(void *ctx, const struct cJSON *event);
 int trace_each(const char *folder, take_event *take, void *ctx);
 
 // Returns a member of an event as text or as a number; "" or NaN if it is not

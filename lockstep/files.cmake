@@ -23,9 +23,9 @@ add_executable(lockstep
   lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c
   lockstep/explain_trace.c lockstep/fit.c lockstep/gpu_step.c
   lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/mesh_case.c
-  lockstep/mesh_search.c lockstep/pin.c lockstep/plan_lines.c lockstep/predict.c
-  lockstep/predict_mesh.c lockstep/restart.c lockstep/sample.c lockstep/settle.c
-  lockstep/simulate.c
+  lockstep/mesh_search.c lockstep/mesh_table.c lockstep/pin.c lockstep/place.c
+  lockstep/plan_lines.c lockstep/predict.c lockstep/predict_mesh.c
+  lockstep/restart.c lockstep/sample.c lockstep/settle.c lockstep/simulate.c
   lockstep/simulate_mesh.c lockstep/simulate_op.c lockstep/simulate_pipeline.c
   lockstep/simulation.c
   lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/train.c
@@ -65,13 +65,13 @@ lockstep_says(predict_measures 0 "measuring how long .* compute_ms=.*tokens/s"
               data=${CMAKE_SOURCE_DIR}/README.md)
 # The trainer predicts 128303872 bytes for stage 0 with the same words. The links
 # carry 8 x 1 MiB of activations, and 256 x 256 floats of the tied embedding.
-lockstep_says(predict_mesh 0 "pp2 +ring +8 +8 .* 128 +0 +8.6508 +0 .*mesh=pp2 \
+lockstep_says(predict_mesh 0 "pp2 +ring +fp32 +8 +8 .* 128 +0 +8.651 +0 .*mesh=pp2 \
 sync=ring batch=8 accum=8.*0 +6.7 +6.7 +13.4 +0.3 +61.4 .*128.3 "
               $<TARGET_FILE:lockstep> predict model=micro mesh=pp2 link=1gbit
               compute_ms=160 global_batch=64 batch=8 threads=1 ahead=0)
 # All meshes for 64 workers. Some do not fit into memory.
-lockstep_says(predict_meshes 0 "8 on each of 8 hosts, 16gb.*days +cost.*dp32,pp1,\
-tp2 +zero shard=1 .*of 46 ways fit. The fastest: mesh="
+lockstep_says(predict_meshes 0 "8 on each of 8 hosts, 16gb.*training +cost.*dp32,tp2 \
++zero shard=1 .*of 46 ways fit. The fastest: mesh="
               $<TARGET_FILE:lockstep> predict model=gpt2-xl hosts=8 memory=16gb
               link=25gbit inner=200gbit tokens=1e9 price=2.5 compute_ms=60000)
 # The classifier has the FLOP of 4.5 layers, so the last stage gets one layer.
@@ -81,7 +81,7 @@ lockstep_says(predict_cut 0 "stages=4,4,3,1"
 lockstep_says(predict_none_fits 1 "memory=1gb: none of .* ways fits; the smallest \
 takes .* MB; try: recompute=1"
               $<TARGET_FILE:lockstep> predict model=gpt2-xl hosts=1 slots=2
-              memory=1gb compute_ms=900)
+              memory=1gb compute_ms=900 inner=25gbit)
 lockstep_says(fit_mesh 0 "dp2,pp4 .*ring +242.6 +242.6 +485.2 .* 6 +25"
               $<TARGET_FILE:lockstep> fit memory=4gb model=gpt2 mesh=dp2,pp4
               accum=8 threads=1)
@@ -126,6 +126,12 @@ lockstep_says(fit_batch 1 "fit: batch= is what fit looks for"
               $<TARGET_FILE:lockstep> fit memory=2gb batch=4)
 lockstep_says(fit_key 1 "iface"
               $<TARGET_FILE:lockstep> fit memory=2gb iface=lo)
+if(Python3_FOUND)
+  add_test(NAME forecasts COMMAND ${Python3_EXECUTABLE} tests/forecasts.py
+                                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(forecasts PROPERTIES TIMEOUT 300)
+endif()
 lockstep_test(again LINKS base PkgConfig::CJSON LABELS jobs)
 if(TARGET test_again)
   target_sources(test_again PRIVATE tests/job.c)
@@ -150,8 +156,10 @@ foreach(test lockstep refusals)
 endforeach()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  add_test(NAME plan COMMAND ${Python3_EXECUTABLE} tests/plan.py
-                             ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
-           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(plan PROPERTIES TIMEOUT 300 LABELS jobs)
+  foreach(test plan names net watch)
+    add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py
+                                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 300 LABELS jobs)
+  endforeach()
 endif()

@@ -6,7 +6,10 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
+#include "config/value.h"
+#include "lockstep/gpu_step.h"
 #include "lockstep/list.h"
+#include "lockstep/place.h"
 #include "lockstep/sizes.h"
 
 #include <stdlib.h>
@@ -18,6 +21,8 @@ struct question {
     struct run run;
     struct list workers, sync;
     double bytes; // the memory of a worker or of a server
+    struct place place;
+    const char *gpu; // NULL: the workers are no GPUs
 };
 
 // A row of the table: a backend with one value of shard=.
@@ -37,14 +42,18 @@ static void explain(FILE *f)
             "as train does before step 1.\n\n"
             "  memory      of each worker and server, as 2gb, 900mb or 1.5gib\n"
             "  workers     numbers of workers, as 4,16 (%d)\n"
-            "  sync        %s\n\n"
+            "  hosts       number of machines, instead of workers=\n"
+            "  slots       workers on each host (%d)\n"
+            "  sync        %s\n"
+            "  device      h100: the workers are such GPUs, with "
+            "precision=bf16\n\n"
             "These keys of train count as well: model and its sizes, "
             "precision, dropout, threads,\noptimizer, momentum, wire, staging, "
             "servers, update, slice_kb, bucket_mb,\nfirst_bucket_mb, "
             "outer_rule, outer_momentum, mesh, accum, pipeline, chunks, "
             "ahead,\nstages.\n"
             "  lockstep fit memory=2gb model=gpt2 workers=4\n",
-            WORKERS, list_all_backends(all));
+            WORKERS, PLACE_SLOTS, list_all_backends(all));
 }
 
 // ---- the settings asked for
@@ -92,9 +101,45 @@ static int check_mesh(const struct question *q, const char *workers,
                         sync, mesh);
 }
 
+// Reads the numbers of workers. With hosts= or slots= there is one number, and
+// a worker has its share of a host's cores.
+static int read_workers(struct question *q, const char *words)
+{
+    struct place *p = &q->place;
+    int given = q->run.mesh.n ? mesh_ranks(&q->run.mesh) : 0;
+    if (*words && list_workers(&q->workers, words))
+        return -1;
+    if (!given && q->workers.n == 1)
+        given = q->workers.at[0];
+    if (!p->hosts && !p->slots) {
+        if (!*words)
+            q->workers = (struct list){1, {given ? given : WORKERS}};
+        return 0;
+    }
+    if (q->workers.n > 1)
+        return fail("fit: workers=%s are several numbers, but hosts= and "
+                    "slots= make one; try: without workers=",
+                    words);
+    if (place_workers(p, given, "fit"))
+        return -1;
+    q->workers = (struct list){1, {p->hosts * p->slots}};
+    q->run.threads = place_threads(&q->run, p->slots);
+    return 0;
+}
+
+static int read_count(const char *word, int *out)
+{
+    const char *value = strchr(word, '=') + 1;
+    int64_t n;
+    if (value_whole(value, &n) || n < 1 || n > LIST_WORKERS)
+        return fail("%s: must be a whole number, 1 .. %d", word, LIST_WORKERS);
+    *out = (int)n;
+    return 0;
+}
+
 static int ask(struct question *q, int nwords, char **words)
 {
-    char all[LIST_TEXT], number[16];
+    char all[LIST_TEXT];
     const char *workers = "", *sync = list_all_backends(all);
     char **rest = mem_alloc((size_t)nwords, sizeof *rest);
     int n = 0, rc = rest ? 0 : -1;
@@ -104,18 +149,23 @@ static int ask(struct question *q, int nwords, char **words)
             rc = sizes_bytes("memory", words[i] + 7, &q->bytes);
         else if (!strncmp(words[i], "workers=", 8))
             workers = words[i] + 8;
+        else if (!strncmp(words[i], "hosts=", 6))
+            rc = read_count(words[i], &q->place.hosts);
+        else if (!strncmp(words[i], "slots=", 6))
+            rc = read_count(words[i], &q->place.slots);
+        else if (!strncmp(words[i], "device=", 7) &&
+                 strcmp(words[i] + 7, "cpu"))
+            q->gpu = words[i] + 7;
         else if (!strncmp(words[i], "sync=", 5))
             sync = words[i] + 5;
         else
             rest[n++] = words[i];
     }
-    rc = rc || config_parse(&q->run, n, rest) || check(q);
-    bool meshed = !rc && q->run.mesh.n;
-    snprintf(number, sizeof number, "%d",
-             meshed ? mesh_ranks(&q->run.mesh) : WORKERS);
+    rc = rc || config_parse(&q->run, n, rest) ||
+         (q->gpu && gpu_step_precision(q->gpu, &q->run)) || check(q);
     rc = rc || list_backends(&q->sync, sync) ||
-         (meshed && check_mesh(q, workers, sync)) ||
-         list_workers(&q->workers, *workers ? workers : number);
+         (q->run.mesh.n && check_mesh(q, workers, sync)) ||
+         read_workers(q, workers);
     mem_free(rest);
     return rc ? -1 : 0;
 }
@@ -202,6 +252,12 @@ static int print_backend(const struct question *q, const struct backend *b,
 
 static int answer(const struct question *q)
 {
+    struct model_config model;
+    char text[SIZES_TEXT], wire[CONFIG_PATH];
+    if (sizes_model(&q->run, &model))
+        return -1;
+    printf("%s, wire=%s\n\n", sizes_say(&q->run, &model, text),
+           key_show(key_find(&run_keys, "wire"), &q->run.settings, wire));
     for (int i = 0; i < q->workers.n; i++) {
         char head[32], mesh[CONFIG_PATH];
         snprintf(head, sizeof head, "%d workers", q->workers.at[i]);
@@ -219,6 +275,8 @@ static int answer(const struct question *q)
            "recompute=1.\n-: batch=1 does not fit into a worker or into its "
            "server.\n",
            q->run.mesh.n ? ", for the rank that needs most" : "");
+    if (q->gpu)
+        printf(SIZES_GPU);
     return 0;
 }
 

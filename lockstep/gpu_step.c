@@ -16,6 +16,7 @@
 #include "lockstep/gpu_step.h"
 
 #include "base/base.h"
+#include "config/config.h"
 
 #include <string.h>
 
@@ -26,6 +27,7 @@ static const struct {
     double issued, share[2]; // warp instructions a second, and usable share
     double bytes[2];         // bytes a second of passes over memory
     double gap[2];           // seconds between two kernels
+    struct gpu_link inner;   // to the other GPUs of its host
 } gpus[] = {
     {"h100",
      989e12,
@@ -33,7 +35,10 @@ static const struct {
      4 * 132 * 1.755e9,
      {0.6, 0.4},
      {2.8e12, 2.2e12},
-     {1e-6, 2e-6}},
+     {1e-6, 2e-6},
+     {{3.4e-6, 450e9},
+      "assumed: NVLink of an H100 SXM, 450 GB/s each way by\n           "
+      "NVIDIA's data sheet, 3.4 us a message by NCCL's tuning"}},
 };
 
 // Instructions of a warp for a tile of 16 rows of its own and 64 of the other
@@ -84,15 +89,42 @@ static void list_parts(struct part out[PARTS], const struct model_config *c,
     memcpy(out, parts, sizeof parts);
 }
 
+static int find(const char *name)
+{
+    int n = sizeof gpus / sizeof *gpus;
+    for (int g = 0; g < n; g++)
+        if (!strcmp(gpus[g].name, name))
+            return g;
+    return fail("device=%s: only an h100 has an estimate; try: device=h100",
+                name);
+}
+
+int gpu_step_precision(const char *name, struct run *r)
+{
+    static const char *const formats[] = {"fp32", "bf16", "fp16"};
+    if (find(name) < 0)
+        return -1;
+    if (!config_asked(r, "precision"))
+        return config_set(r, "precision", "bf16");
+    return r->precision == PRECISION_BF16
+               ? 0
+               : fail("device=%s: there is no estimate for precision=%s; try: "
+                      "precision=bf16, or without device=",
+                      name, formats[r->precision]);
+}
+
+const struct gpu_link *gpu_step_inner(const char *name)
+{
+    int g = find(name);
+    return g < 0 ? NULL : &gpus[g].inner;
+}
+
 int gpu_step(const char *name, const struct model_config *c, int batch,
              double *ms)
 {
-    size_t g = 0, n = sizeof gpus / sizeof *gpus;
-    while (g < n && strcmp(gpus[g].name, name))
-        g++;
-    if (g == n)
-        return fail("device=%s: only an h100 has an estimate; try: device=h100",
-                    name);
+    int g = find(name);
+    if (g < 0)
+        return -1;
     struct part parts[PARTS];
     double sum[2] = {0}, tokens = (double)batch * c->context;
     list_parts(parts, c, batch);
@@ -118,7 +150,7 @@ int gpu_step(const char *name, const struct model_config *c, int batch,
     }
     double flop = 6 * (double)model_nparams(c) +
                   12.0 * c->layers * c->channels * c->context;
-    printf("%-34s %15s %5.1f %8.1f\n%-34s %15s %4.0fk %7.0fk\n"
+    printf("%-34s %15s %5.1f %8.1f\n%-34s %15s %4.3gk %7.3gk\n"
            "%-34s %15s %4.0f%% %7.0f%%\n\n",
            "sum", "", sum[0] * 1e3, sum[1] * 1e3, "tokens/s", "",
            tokens / sum[0] * 1e-3, tokens / sum[1] * 1e-3, "MFU", "",

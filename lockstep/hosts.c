@@ -4,6 +4,7 @@
 #include "lockstep/hosts.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -83,10 +84,9 @@ static bool add_slots(struct hosts *h, const struct host *one)
 
 static FILE *open_file(const char *path)
 {
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     if (!f)
-        fail("hosts=%s: %s; try: a file of lines NAME slots=N", path,
-             strerror(errno));
+        fail("hosts=%s; try: a file of lines NAME slots=N", fail_message());
     return f;
 }
 
@@ -104,7 +104,7 @@ int hosts_parse(struct hosts *h, const char *path)
         return -1;
     int err = 0;
     *h = (struct hosts){0};
-    while (!err && fgets(line, sizeof line, f)) {
+    while (!err && file_line(line, sizeof line, f)) {
         line[strcspn(line, "#")] = '\0';
         if (!line[strspn(line, " \t\r\n")])
             continue;

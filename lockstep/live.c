@@ -4,9 +4,10 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "config/config.h"
 #include "lockstep/csv.h"
-#include "lockstep/result.h"
+#include "lockstep/recorded.h"
 
 #include <cjson/cJSON.h>
 #include <glob.h>
@@ -16,11 +17,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TAIL = 1 << 15, LAST_STEPS = 20 };
+enum { TAIL = 1 << 15, LAST_STEPS = 20, MOST_WORKERS = 4096 };
+
+static void note(time_t *newest, const struct stat *st)
+{
+    *newest = st->st_mtime > *newest ? st->st_mtime : *newest;
+}
 
 // Reads the header of a CSV file and its last whole rows, as a smaller CSV
-// file. 0, or -1 if there are no rows.
-static int read_tail(struct csv *c, const char *path)
+// file. Sets *newest to the time of the last row, if that is later. 0, or -1 if
+// there are no rows.
+static int read_tail(struct csv *c, const char *path, time_t *newest)
 {
     FILE *f = file_open(path);
     int fd = f ? fileno(f) : -1;
@@ -49,6 +56,7 @@ static int read_tail(struct csv *c, const char *path)
         fclose(f);
     if (text && tail > 0) {
         text[head + tail] = '\0';
+        note(newest, &st);
         return csv_take(c, text, path);
     }
     mem_free(text);
@@ -58,7 +66,7 @@ static int read_tail(struct csv *c, const char *path)
 // Opens OUT/NAME.WHO.csv while a run of several workers is going on. Else, or
 // after these files are merged, opens OUT/NAME.csv.
 static int open_part(struct csv *c, const char *dir, const char *name,
-                     const char *who)
+                     const char *who, time_t *newest)
 {
     char path[CONFIG_PATH];
     if (text_into(path, sizeof path, "%s/%s.%s.csv", dir, name, who))
@@ -66,7 +74,7 @@ static int open_part(struct csv *c, const char *dir, const char *name,
     if (access(path, R_OK) &&
         text_into(path, sizeof path, "%s/%s.csv", dir, name))
         return -1;
-    return read_tail(c, path);
+    return read_tail(c, path, newest);
 }
 
 static void read_steps(struct live *l, struct live_worker *w, const char *who)
@@ -74,7 +82,7 @@ static void read_steps(struct live *l, struct live_worker *w, const char *who)
     struct csv c;
     double us = 0, compute_us = 0, first = NAN, tokens = NAN;
     int n = 0;
-    if (open_part(&c, l->dir, "steps", who))
+    if (open_part(&c, l->dir, "steps", who, &l->row_at))
         return;
     int rank = csv_column(&c, "rank"), loss = csv_column(&c, "loss");
     int val = csv_column(&c, "val_loss"), step = csv_column(&c, "step");
@@ -102,12 +110,11 @@ static void read_steps(struct live *l, struct live_worker *w, const char *who)
     csv_close(&c);
 }
 
-static void read_samples(const struct live *l, struct live_worker *w,
-                         const char *who)
+static void read_samples(struct live *l, struct live_worker *w, const char *who)
 {
     struct csv c;
     double host = NAN, gpu = NAN;
-    if (open_part(&c, l->dir, "util", who))
+    if (open_part(&c, l->dir, "util", who, &l->heard_at))
         return;
     int rank = csv_column(&c, "rank"), metric = csv_column(&c, "metric");
     const struct {
@@ -175,18 +182,21 @@ static int find_run(struct live *l, const char *dir)
 static int read_run(struct live *l)
 {
     char path[CONFIG_PATH];
+    struct stat st;
     if (text_into(path, sizeof path, "%s/run.json", l->dir))
         return -1;
+    if (!stat(path, &st))
+        note(&l->heard_at, &st);
     char *text = file_read(path, 1 << 20);
     cJSON *run = text ? cJSON_Parse(text) : NULL;
     mem_free(text);
     const cJSON *world = cJSON_GetObjectItemCaseSensitive(run, "world");
     const cJSON *backend = cJSON_GetObjectItemCaseSensitive(run, "backend");
     const cJSON *steps =
-        cJSON_GetObjectItemCaseSensitive(result_settings(run), "steps");
+        cJSON_GetObjectItemCaseSensitive(recorded_settings(run), "steps");
     int rc = 0;
     if (!cJSON_IsNumber(world) || !cJSON_IsString(backend) ||
-        world->valueint < 1 || world->valueint > RESULT_WORKERS)
+        world->valueint < 1 || world->valueint > MOST_WORKERS)
         rc = fail("%s: not the run.json of a run", path);
     else
         rc = text_into(l->backend, sizeof l->backend, "%s",
@@ -205,8 +215,8 @@ int live_read(struct live *l, const char *dir)
     if (find_run(l, dir) || read_run(l))
         return -1;
     // An experiment is over when it has a table, not when one cell is over.
-    l->over = has(l->dir, "summary.json") &&
-              (has(dir, "run.json") || has(dir, "table.csv"));
+    l->ended = has(l->dir, "summary.json");
+    l->over = l->ended && (has(dir, "run.json") || has(dir, "table.csv"));
     l->n = l->world + count_servers(l->dir);
     l->at = mem_alloc((size_t)l->n, sizeof *l->at);
     if (!l->at)
@@ -225,6 +235,8 @@ int live_read(struct live *l, const char *dir)
             read_steps(l, w, who);
         read_samples(l, w, who);
     }
+    if (l->row_at > l->heard_at)
+        l->heard_at = l->row_at;
     return 0;
 }
 
@@ -236,8 +248,10 @@ void live_free(struct live *l)
 
 double live_slowness(const struct live *l, int worker)
 {
-    double v[RESULT_WORKERS];
+    double v[MOST_WORKERS];
+    int n = 0;
     for (int i = 0; i < l->world; i++)
-        v[i] = l->at[i].compute_s;
-    return l->at[worker].compute_s / range_of(v, l->world).median;
+        if (!isnan(l->at[i].compute_s))
+            v[n++] = l->at[i].compute_s;
+    return n ? l->at[worker].compute_s / median(v, n) : NAN;
 }

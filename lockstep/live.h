@@ -7,6 +7,7 @@
 #define LOCKSTEP_LIVE_H
 
 #include <stdbool.h>
+#include <time.h>
 
 struct live_worker {
     bool is_server;
@@ -24,7 +25,10 @@ struct live {
     char dir[1024]; // the folder of the run
     char backend[64];
     int world, steps;       // workers; steps that the run will have
-    bool over;              // the run, or the experiment, has ended
+    bool ended, over;       // the run, and if it is one of an experiment, the
+                            // experiment, has ended
+    time_t row_at;          // when the newest row of steps.csv came; 0: none
+    time_t heard_at;        // the same for all that the run writes
     int n;                  // workers and servers
     struct live_worker *at; // workers, then servers
 };

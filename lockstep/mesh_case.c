@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "lockstep/forecast.h"
+#include "lockstep/place.h"
 #include "lockstep/sizes.h"
 #include "model/part.h"
 #include "optim/rule.h"
@@ -85,6 +86,8 @@ static int read_part(const struct mesh_job *job, const struct mesh_case *c,
     const struct sizes_rank rank = {&c->plan, cut_of(c), stage, slices_of(c),
                                     mesh_size(&c->mesh, MESH_DP)};
     r.batch = c->batch;
+    r.threads = place_threads(&r, job->slots);
+    r.settings.wire = c->wire;
     r.settings.shard = c->backend->shards ? c->shard : SHARD_STATE;
     if (sizes_stage(&r, c->backend, &rank, &out->config, &out->memory))
         return -1;
@@ -112,16 +115,24 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
     };
 }
 
-// Returns the seconds of forward or backward of one micro-batch through all
-// chunks of a stage.
+// Returns the seconds that a worker computes in forward or backward of one
+// micro-batch, through all chunks of its stage.
+static double stage_computes(const struct mesh_job *job,
+                             const struct mesh_case *c, int stage, int layers,
+                             bool backward)
+{
+    bool last = stage == c->plan.stages - 1;
+    double layer = backward ? job->layer_backward : job->layer_forward;
+    double head = backward ? job->head_backward : job->head_forward;
+    return c->batch * (layers * layer + last * head) / slices_of(c);
+}
+
+// The same with the joins of slices.
 static double stage_time(const struct mesh_job *job, const struct mesh_case *c,
                          int stage, int layers, bool backward)
 {
     struct law_mesh law = law_of_stage(job, c, stage, layers);
-    bool last = stage == c->plan.stages - 1;
-    double layer = backward ? job->layer_backward : job->layer_forward;
-    double head = backward ? job->head_backward : job->head_forward;
-    double t = c->batch * (layers * layer + last * head) / law.slices;
+    double t = stage_computes(job, c, stage, layers, backward);
     if (law.slices == 1)
         return t;
     struct link link = mesh_link(job, &c->mesh, MESH_TP, -1);
@@ -161,6 +172,14 @@ static int run_pipeline(const struct mesh_job *job, const struct mesh_case *c,
 
 // ---- replicas
 
+// Returns the seconds of the update of the parameters that a worker holds.
+static double updates(const struct mesh_job *job, const struct mesh_case *c,
+                      const struct part *part)
+{
+    int shards = c->backend->shards ? mesh_size(&c->mesh, MESH_DP) : 1;
+    return part->params / shards * job->update;
+}
+
 // Predicts the step of one stage: the pipeline of `pipeline_s` seconds, the
 // exchange among the stage's replicas while it runs, and the update. forecast()
 // expects whole vectors. For a slice, which is shorter, the link is made faster
@@ -173,7 +192,7 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
     struct sync_settings set = job->run->settings;
     int replicas = mesh_size(&c->mesh, MESH_DP);
     double n = (double)model_nparams(&part->config);
-    double mine = part->params / (c->backend->shards ? replicas : 1);
+    set.wire = c->wire;
     set.shard = c->backend->shards ? c->shard : SHARD_STATE;
     sync_derive(&set, c->backend, replicas, (size_t)n);
     struct law_step step = {
@@ -197,7 +216,7 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
         .bucket = set.bucket_mb * 1048576 / sizeof(float),
         .first_bucket = set.first_bucket_mb * 1048576 / sizeof(float),
         .embeddings = (double)layer.off,
-        .compute_s = pipeline_s + mine * job->update,
+        .compute_s = pipeline_s + updates(job, c, part),
         .backward_s = backward_s,
     };
     *out = (struct forecast){.overlapped_s = f.compute_s};
@@ -240,6 +259,11 @@ int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
         int layers = parts[s].config.layers;
         out->forward[s] = stage_time(job, c, s, layers, false);
         out->backward[s] = stage_time(job, c, s, layers, true);
+        out->compute_s +=
+            (c->plan.micro * (stage_computes(job, c, s, layers, false) +
+                              stage_computes(job, c, s, layers, true)) +
+             updates(job, c, &parts[s])) /
+            stages;
         out->of_stage[s] = parts[s].memory;
         if (memory_sum(&parts[s].memory) > memory_sum(&out->memory)) {
             out->memory = parts[s].memory;

@@ -23,7 +23,7 @@
 
 // The cluster, the model and its times.
 struct mesh_job {
-    const struct run *run; // model, precision, wire, optimizer, recompute
+    const struct run *run; // model, precision, optimizer, recompute
     struct model_config model;
     int hosts, slots;         // slots: workers on each host
     struct link outer, inner; // between hosts; within a host
@@ -37,6 +37,7 @@ struct mesh_case {
     struct mesh mesh;
     const struct backend *backend; // it exchanges among the replicas
     int shard;                     // if the backend has shards
+    enum dtype wire;               // of gradients
     int batch;                     // sequences of a micro-batch
     struct pipeline plan;          // its micro: micro-batches of a step
     int layers[STAGES_PARTS];      // of each stage; layers[0] is 0: evenly
@@ -44,6 +45,7 @@ struct mesh_case {
 
 struct mesh_step {
     double seconds, bubble;  // of a step; idle share of the pipeline's time
+    double compute_s;        // seconds that a worker computes, the mean
     double pipeline_s;       // seconds of the pipeline's timetable
     double tied_s;           // seconds for the tied embedding and the norm
     double bytes[MESH_AXES]; // sent by the busiest rank, by axis

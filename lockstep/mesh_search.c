@@ -5,6 +5,9 @@
 #include "base/base.h"
 #include "config/backends.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct search {
@@ -20,10 +23,33 @@ static bool asked(const struct search *s, const char *key)
     return config_asked(s->q->job.run, key);
 }
 
+double mesh_seconds(double seconds)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.4g", seconds);
+    return strtod(text, NULL);
+}
+
+static double sent(const struct mesh_answer *a)
+{
+    double sum = 0;
+    for (int i = 0; i < MESH_AXES; i++)
+        sum += a->step.bytes[i];
+    return sum;
+}
+
+// Whether a is better than b, which was tried before: ways are tried from the
+// simple ones to the others.
+static bool is_better(const struct mesh_answer *a, const struct mesh_answer *b)
+{
+    double x = mesh_seconds(a->step.seconds), y = mesh_seconds(b->step.seconds);
+    return x < y || (x == y && sent(a) < sent(b));
+}
+
 static void keep(struct mesh_answers *a, const struct mesh_answer *one)
 {
     int at = a->n < MESH_BEST ? a->n++ : MESH_BEST;
-    for (; at > 0 && a->best[at - 1].step.seconds > one->step.seconds; at--)
+    for (; at > 0 && is_better(one, &a->best[at - 1]); at--)
         if (at < MESH_BEST)
             a->best[at] = a->best[at - 1];
     if (at < MESH_BEST)
@@ -40,13 +66,33 @@ static int try_one(struct search *s)
         return -1;
     size_t need = memory_sum(&a->step.memory);
     bool fits = q->memory == 0 || (double)need <= q->memory;
-    if (fits && (!s->fits || a->step.seconds < s->fastest->step.seconds))
+    double t = mesh_seconds(a->step.seconds);
+    if (fits && (!s->fits || t < mesh_seconds(s->fastest->step.seconds)))
         *s->fastest = *a;
+    struct mesh_answer *plain = &s->out->plain;
+    if (fits && a->way.wire == DTYPE_F32 &&
+        (plain->step.seconds == 0 || t < mesh_seconds(plain->step.seconds)))
+        *plain = *a;
     if (!s->any || need < memory_sum(&s->smallest->step.memory))
         *s->smallest = *a;
     s->fits |= fits;
     s->any = true;
     return 0;
+}
+
+// Tries the formats in which gradients may travel.
+static int try_wires(struct search *s)
+{
+    const struct run *r = s->q->job.run;
+    struct mesh_case *c = &s->now.way;
+    bool travels = mesh_size(&c->mesh, MESH_DP) > 1;
+    c->wire = asked(s, "wire") ? r->settings.wire : DTYPE_F32;
+    if (try_one(s))
+        return -1;
+    if (asked(s, "wire") || !travels || !backend_reads(c->backend, "wire"))
+        return 0;
+    c->wire = r->precision == PRECISION_FP16 ? DTYPE_F16 : DTYPE_BF16;
+    return try_one(s);
 }
 
 // Returns how many micro-batches of `batch` sequences make a step; 0 if the
@@ -79,12 +125,12 @@ static int try_batch(struct search *s, int batch)
         return 0;
     if (!r->mesh.n && c->plan.stages * c->plan.chunks > s->q->job.model.layers)
         return 0; // a part would have no layer
-    if (stages && r->stages.n == c->plan.stages)
+    if (r->stages.n)
         memcpy(c->layers, r->stages.layers, sizeof c->layers);
     else
         mesh_cut(&s->q->job, c);
     for (; c->plan.ahead <= most; c->plan.ahead++)
-        if (try_one(s))
+        if (try_wires(s))
             return -1;
     return 0;
 }
@@ -145,25 +191,79 @@ static int try_mesh(struct search *s, const struct mesh *m)
     return 0;
 }
 
-int mesh_search(const struct mesh_question *q, struct mesh_answers *out)
+static struct link scaled(struct link link, double times)
 {
+    return (struct link){link.alpha_s * times,
+                         times > 0 ? link.bytes_per_s / times : INFINITY};
+}
+
+// Returns the seconds of a way's step if each link's messages take so many
+// times as long, or -1 after fail().
+static double seconds_of(const struct mesh_question *q,
+                         const struct mesh_case *way, double outer,
+                         double inner)
+{
+    struct mesh_job job = q->job;
+    struct mesh_step step;
+    job.outer = scaled(job.outer, outer);
+    job.inner = scaled(job.inner, inner);
+    return mesh_step(&job, way, &step) ? -1 : step.seconds;
+}
+
+// Finds what messages add to the step, and how sure its time is.
+static int judge(const struct mesh_question *q, struct mesh_answer *a)
+{
+    double outer = q->outer_error, inner = q->inner_error;
+    double free = seconds_of(q, &a->way, 0, 0);
+    a->link_s = a->step.seconds - free;
+    a->least_s = seconds_of(q, &a->way, 1 - outer, 1 - inner);
+    a->most_s = seconds_of(q, &a->way, 1 + outer, 1 + inner);
+    return free < 0 || a->least_s < 0 || a->most_s < 0 ? -1 : 0;
+}
+
+// A mesh without the axes that have one rank only; at least dp.
+static struct mesh mesh_of(int dp, int pp, int tp)
+{
+    const int sizes[] = {dp, pp, tp};
+    static const enum mesh_axis axes[] = {MESH_DP, MESH_PP, MESH_TP};
+    struct mesh m = {.n = 0};
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] > 1 || (i == 0 && pp * tp == 1)) {
+            m.axis[m.n] = axes[i];
+            m.size[m.n++] = sizes[i];
+        }
+    return m;
+}
+
+static int try_all(struct search *s)
+{
+    const struct mesh_question *q = s->q;
     const struct run *r = q->job.run;
     int workers = q->job.hosts * q->job.slots;
-    struct search s = {.q = q, .out = out};
-    memset(out, 0, sizeof *out);
     if (r->mesh.n)
-        return try_mesh(&s, &r->mesh);
+        return try_mesh(s, &r->mesh);
     for (int tp = 1; tp <= workers && tp <= q->job.model.heads; tp++)
         for (int pp = 1; pp * tp <= workers && pp <= q->job.model.layers &&
                          pp <= PIPELINE_STAGES;
              pp++) {
-            if (workers % (pp * tp) || (r->stages.n && r->stages.n != pp))
+            if (workers % (pp * tp) ||
+                (r->stages.n && r->stages.n != pp * r->chunks))
                 continue;
-            const struct mesh m = {3,
-                                   {MESH_DP, MESH_PP, MESH_TP},
-                                   {workers / (pp * tp), pp, tp}};
-            if (try_mesh(&s, &m))
+            const struct mesh m = mesh_of(workers / (pp * tp), pp, tp);
+            if (try_mesh(s, &m))
                 return -1;
         }
+    return 0;
+}
+
+int mesh_search(const struct mesh_question *q, struct mesh_answers *out)
+{
+    struct search s = {.q = q, .out = out};
+    memset(out, 0, sizeof *out);
+    if (try_all(&s))
+        return -1;
+    for (int i = 0; i < out->n; i++)
+        if (judge(q, &out->best[i]))
+            return -1;
     return 0;
 }

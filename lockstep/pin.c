@@ -95,7 +95,7 @@ static int pin(int nwords, char **words)
         return -1;
     if (oversubscribed)
         setenv("OMP_WAIT_POLICY", "passive", 0); // as launch.c does
-    sched_setaffinity(0, sizeof cores, &cores);
+    cores_take(&cores);
     execv(a->at[0], a->at);
     return fail("%s: %s", a->at[0], strerror(errno));
 }

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/config.h"
+#include "config/keys.h"
 #include "lockstep/forecast.h"
 #include "lockstep/gpu_step.h"
 #include "lockstep/list.h"
@@ -56,8 +57,9 @@ static void explain(FILE *f)
         "without it they are\n"
         "              measured here, in %d steps, which take minutes for a "
         "large model\n"
-        "  device      h100: estimate the step of such a GPU part by part; "
-        "with link= the\n              estimate replaces compute_ms\n\n"
+        "  device      h100: estimate the step of such a GPU part by part, "
+        "with precision=bf16;\n              with link= the estimate replaces "
+        "compute_ms\n\n"
         "These keys of train count as well: model and its sizes, batch, accum, "
         "precision, wire,\nservers (on hosts of their own), update, algorithm, "
         "every, shard, bucket_mb,\nfirst_bucket_mb; and for memory only: "
@@ -74,9 +76,9 @@ static void explain(FILE *f)
 static int measure(struct question *q)
 {
     struct step_time t;
-    log_line("measuring how long one worker computes here: %d steps of %s; "
-             "to skip this, give compute_ms=",
-             STEP_TIME_STEPS, q->run.model);
+    log_line("measuring how long one worker computes here: %d steps; to skip "
+             "this, give compute_ms=",
+             STEP_TIME_STEPS);
     if (step_time(&q->run, &q->model, &t))
         return -1;
     q->job.compute_s = t.step_s;
@@ -205,7 +207,11 @@ static int ask(struct question *q, int nwords, char **words)
     if (q->run.attention == ATTENTION_CUDNN)
         return fail("predict: attention=cudnn: nothing of cuDNN's kernels was "
                     "counted or measured; try: attention=ours");
-    if (q->gpu && (read_model(q) ||
+    if (q->gpu && q->compute_ms > 0)
+        return fail("predict: device=%s estimates compute_ms=; try: without "
+                    "one of them",
+                    q->gpu);
+    if (q->gpu && (gpu_step_precision(q->gpu, &q->run) || read_model(q) ||
                    gpu_step(q->gpu, &q->model, q->run.batch, &q->compute_ms)))
         return -1;
     if (q->gpu && !q->link)
@@ -247,10 +253,11 @@ static void print_question(const struct question *q)
 {
     const struct forecast_job *j = &q->job;
     const struct link_fit *tcp = &q->links.fits[0];
-    char size[32], step[32], backward[32];
-    printf("model:     %s, %.4g M gradients of %g bytes: %s\n", q->run.model,
-           j->params * 1e-6, j->bytes_each,
-           bytes_text(size, j->params * j->bytes_each));
+    char size[32], step[32], backward[32], model[SIZES_TEXT], wire[CONFIG_PATH];
+    printf("model:     %s\n", sizes_say(&q->run, &q->model, model));
+    printf("gradients: wire=%s, %g bytes each: %s\n",
+           key_show(key_find(&run_keys, "wire"), &q->run.settings, wire),
+           j->bytes_each, bytes_text(size, j->params * j->bytes_each));
     if (tcp->n)
         printf("network:   as measured by %d workers, %s\n", q->links.workers,
                q->link);
@@ -262,8 +269,10 @@ static void print_question(const struct question *q)
            "for backward (%s)\n",
            time_text(step, j->compute_s), j->tokens,
            time_text(backward, j->backward_s),
-           q->compute_ms > 0 ? "compute_ms=, backward assumed to be two thirds"
-                             : "measured here");
+           q->gpu              ? "as estimated above"
+           : q->compute_ms > 0 ? "compute_ms=, backward assumed to be two "
+                                 "thirds"
+                               : "measured here");
 }
 
 static void print_head(int workers)
@@ -404,6 +413,8 @@ static int answer(struct question *q)
             return -1;
     printf("\nThe memory of a worker by part is in MB, with batch=%d%s.\n",
            q->run.batch, q->run.recompute ? " and recompute=1" : "");
+    if (q->gpu)
+        printf(SIZES_GPU);
     printf("\n");
     for (int w = 0; q->sync.n > 1 && w < q->workers.n; w++)
         print_winner(q, q->workers.at[w], f[w]);

@@ -8,6 +8,8 @@
 #include "config/keys.h"
 #include "lockstep/gpu_step.h"
 #include "lockstep/mesh_search.h"
+#include "lockstep/mesh_table.h"
+#include "lockstep/place.h"
 #include "lockstep/sizes.h"
 #include "lockstep/step_time.h"
 #include "sync/link.h"
@@ -25,30 +27,35 @@ struct question {
     struct run run;
     struct mesh_question search;
     const char *computing; // where the times of computing come from
+    const char *inside;    // the link within a host, and where it is from if
+    const char *assumed;   // nobody gave it; else NULL
 };
 
 #define AT(member) offsetof(struct question, member), false
 
 static const struct key rows[] = {
     {"mesh", "hosts", "1", KEY_INT, AT(hosts), .min = 1, .max = 4096,
-     .help = "number of machines"},
-    {"mesh", "slots", "8", KEY_INT, AT(slots), .min = 1, .max = 4096,
-     .unit = "workers", .help = "on each host; mesh= replaces this"},
+     .help =
+         "number of machines (for train hosts= is a file with their names)"},
+    {"mesh", "slots", "0", KEY_INT, AT(slots), .min = 1, .max = 4096,
+     .zero = "8, or by workers= or mesh=", .unit = "workers",
+     .help = "on each host"},
     {"mesh", "memory", "", KEY_TEXT, AT(memory), .unit = "SIZE",
      .help = "of each worker, as 16gb; empty: no limit"},
-    {"mesh", "link", "25gbit", KEY_TEXT, AT(link), .unit = "RATE|FILE",
-     .help = "between hosts, shared by all workers of a host"},
+    {"mesh", "link", "", KEY_TEXT, AT(link), .unit = "RATE|FILE",
+     .help = "between hosts, shared by all workers of a host; empty: 25gbit"},
     {"mesh", "inner", "", KEY_TEXT, AT(inner), .unit = "RATE|FILE",
-     .help = "of each worker within a host; empty: as link"},
+     .help = "of each worker within a host; empty: what is assumed for device=,"
+             " or link= with one host"},
     {"mesh", "alpha_us", "25", KEY_NUMBER, AT(alpha_us), .min = 0, .max = 1e6,
      .unit = "us", .help = "latency of a message, with a RATE"},
     {"mesh", "compute_ms", "0", KEY_NUMBER, AT(compute_ms), .min = 1e-6,
      .max = 1e9, .zero = "measured here", .unit = "ms",
      .help = "forward and backward of the model with batch= sequences"},
     {"mesh", "device", "cpu", KEY_TEXT, AT(device), .unit = "NAME",
-     .help = "h100: estimate compute_ms for such a GPU"},
+     .help = "h100: estimate compute_ms for such a GPU, with precision=bf16"},
     {"mesh", "tokens", "0", KEY_NUMBER, AT(tokens), .min = 1, .max = 1e18,
-     .zero = "not asked", .help = "of the whole training, to print days"},
+     .zero = "not asked", .help = "of the whole training, to print its time"},
     {"mesh", "price", "0", KEY_NUMBER, AT(price), .min = 1e-9, .max = 1e9,
      .zero = "not asked", .help = "of a worker and hour, to print the cost"},
 };
@@ -66,11 +73,17 @@ void predict_mesh_explain(FILE *f)
     key_help(f, &keys);
     fprintf(f,
             "These keys of train count as well: model and its sizes, "
-            "precision, recompute,\noptimizer, wire, global_batch (8 for each "
-            "worker), batch (of a micro-batch; without it\nthe best one), "
-            "sync, shard, mesh, pipeline, chunks, ahead, stages.\n"
+            "precision, recompute,\noptimizer, wire (without it fp32 and 16 "
+            "bits), global_batch (8 for each worker), batch\n(of a "
+            "micro-batch; without it the best one), sync, shard, mesh, "
+            "pipeline, chunks,\nahead, stages, workers.\n"
             "  lockstep predict model=gpt2-xl hosts=8 memory=16gb link=25gbit "
             "inner=200gbit \\\n      tokens=1e9 price=2.5\n");
+}
+
+static bool on_gpu(const struct question *q)
+{
+    return strcmp(q->device, "cpu") != 0;
 }
 
 static bool is(const char *word, const char *key)
@@ -119,46 +132,75 @@ static int read_words(struct question *q, int nwords, char **words)
     return rc;
 }
 
-// Sets the number of hosts, and of workers on each. With mesh= its ranks are
-// divided among the hosts.
+// Sets the number of hosts, and of workers on each.
 static int place(struct question *q)
 {
-    struct mesh_job *j = &q->search.job;
-    int ranks = mesh_ranks(&q->run.mesh);
-    j->hosts = q->hosts;
-    j->slots = q->slots;
-    if (!q->run.mesh.n)
-        return 0;
-    if (ranks % q->hosts)
-        return fail("predict: the %d ranks of mesh= cannot be divided evenly "
-                    "among hosts=%d; try: hosts=1",
-                    ranks, q->hosts);
-    j->slots = ranks / q->hosts;
+    struct place p = {q->hosts, q->slots};
+    bool asked = config_asked(&q->run, "workers");
+    int ranks = q->run.mesh.n ? mesh_ranks(&q->run.mesh) : 0;
+    if (ranks && asked && q->run.workers != ranks)
+        return fail("predict: mesh= has %d ranks, not workers=%d; try: without "
+                    "workers=",
+                    ranks, q->run.workers);
+    if (place_workers(&p, asked ? q->run.workers : ranks, "predict"))
+        return -1;
+    q->search.job.hosts = p.hosts;
+    q->search.job.slots = p.slots;
     return 0;
 }
 
+// Reads a link, and the relative error of its figures.
 static int read_link(const struct question *q, const char *text,
-                     struct link *out)
+                     struct link *out, double *error)
 {
     struct links links = {.n = 0};
     if (links_read(&links, text, q->alpha_us * 1e-6))
         return -1;
     const struct link_fit *fit = links_find(&links, "tcp");
-    if (fit)
-        *out = fit->link;
-    return fit ? 0 : -1;
+    if (!fit)
+        return -1;
+    *out = fit->link;
+    *error = links_error(fit, (double)model_nparams(&q->search.job.model) *
+                                  sizeof(float));
+    return 0;
+}
+
+// Reads the links. Workers of one host have inner=, or with one host link=, or
+// what is assumed for the device.
+static int read_links(struct question *q)
+{
+    struct mesh_question *s = &q->search;
+    struct mesh_job *j = &s->job;
+    bool one = j->hosts == 1;
+    q->inside = *q->inner ? q->inner : one ? q->link : "";
+    if (!*q->link && !one && text_into(q->link, sizeof q->link, "25gbit"))
+        return -1;
+    if (*q->link && read_link(q, q->link, &j->outer, &s->outer_error))
+        return -1;
+    if (*q->inside)
+        return read_link(q, q->inside, &j->inner, &s->inner_error);
+    if (j->slots == 1)
+        return 0;
+    if (!on_gpu(q))
+        return fail("predict: inner= is missing, the rate between the %d "
+                    "workers of a host; try: inner=200gbit",
+                    j->slots);
+    const struct gpu_link *assumed = gpu_step_inner(q->device);
+    if (!assumed)
+        return -1;
+    j->inner = assumed->link;
+    s->inner_error = links_error(&(struct link_fit){.n = 0}, 0);
+    q->assumed = assumed->source;
+    return 0;
 }
 
 static int check(const struct question *q)
 {
-    static const char *const no[] = {"accum", "workers", NULL};
     const struct mesh_job *j = &q->search.job;
     int workers = j->hosts * j->slots;
-    for (int i = 0; no[i]; i++)
-        if (config_asked(&q->run, no[i]))
-            return fail("predict: %s= follows from hosts=, slots= and "
-                        "global_batch=; try: without %s=",
-                        no[i], no[i]);
+    if (config_asked(&q->run, "accum"))
+        return fail("predict: accum= follows from hosts=, slots= and "
+                    "global_batch=; try: without accum=");
     if (workers > 4096)
         return fail("predict: hosts=%d with slots=%d are %d workers; at most "
                     "4096 are possible",
@@ -168,7 +210,7 @@ static int check(const struct question *q)
         return fail("predict: mesh=: tp is more than the model's %d heads, or "
                     "pp is more than %d",
                     j->model.heads, PIPELINE_STAGES);
-    return 0;
+    return q->run.mesh.n ? sizes_check_stages(&q->run, &q->run.mesh) : 0;
 }
 
 // ---- computing
@@ -185,9 +227,9 @@ static int by_steps(struct question *q)
     r.accum = 1;
     r.batch = config_asked(&q->run, "batch") ? r.batch : 1;
     few.layers = few.layers < FEW ? few.layers : FEW;
-    log_line("measuring how long one worker computes here: %d steps of %s, %d "
-             "of its layers; to skip this, give compute_ms=",
-             STEP_TIME_STEPS, r.model, few.layers);
+    log_line("measuring how long one worker computes here: %d steps of %d "
+             "layers; to skip this, give compute_ms=",
+             STEP_TIME_STEPS, few.layers);
     if (step_time(&r, &few, &t))
         return -1;
     mesh_divide(j, few.layers, (t.forward_s + t.backward_s) / r.batch);
@@ -195,12 +237,24 @@ static int by_steps(struct question *q)
     return 0;
 }
 
+// A GPU's estimate decides the precision.
+static int check_device(struct question *q)
+{
+    if (!on_gpu(q))
+        return 0;
+    return q->compute_ms > 0
+               ? fail("predict: device=%s estimates compute_ms=; try: without "
+                      "one of them",
+                      q->device)
+               : gpu_step_precision(q->device, &q->run);
+}
+
 static int read_times(struct question *q)
 {
     struct mesh_job *j = &q->search.job;
     double ms = q->compute_ms;
     q->computing = "compute_ms=";
-    if (strcmp(q->device, "cpu")) {
+    if (on_gpu(q)) {
         q->computing = "estimated for this device";
         if (gpu_step(q->device, &j->model, q->run.batch, &ms))
             return -1;
@@ -218,10 +272,8 @@ static int ask(struct question *q, int nwords, char **words)
 {
     struct mesh_job *j = &q->search.job;
     j->run = &q->run;
-    if (read_words(q, nwords, words) || place(q) ||
-        sizes_model(&q->run, &j->model) || check(q) ||
-        read_link(q, q->link, &j->outer) ||
-        read_link(q, *q->inner ? q->inner : q->link, &j->inner) ||
+    if (read_words(q, nwords, words) || place(q) || check_device(q) ||
+        sizes_model(&q->run, &j->model) || check(q) || read_links(q) ||
         (*q->memory && sizes_bytes("memory", q->memory, &q->search.memory)))
         return -1;
     q->search.global_batch =
@@ -231,90 +283,41 @@ static int ask(struct question *q, int nwords, char **words)
 
 // ---- the answer
 
+static void print_links(const struct question *q)
+{
+    const struct mesh_job *j = &q->search.job;
+    const char *where = j->hosts > 1 ? "within a host" : "between workers";
+    const char *label = "links:     ", *next = "           ";
+    if (j->hosts > 1) {
+        printf("%s%s between hosts, %g us a message\n", label, q->link,
+               q->alpha_us);
+        label = next;
+    }
+    if (j->slots > 1 && q->assumed)
+        printf("%s%s, %s\n", label, where, q->assumed);
+    else if (j->slots > 1)
+        printf("%s%s %s, %g us a message\n", label, q->inside, where,
+               q->alpha_us);
+}
+
 static void print_question(const struct question *q)
 {
     const struct mesh_job *j = &q->search.job;
     const struct model_config *m = &j->model;
-    printf("model:     %s, %.4g M parameters, %d layers\n"
-           "workers:   %d on each of %d hosts, %s each\n"
-           "links:     %s between hosts, %s within a host; %g us a message\n"
-           "computing: ms for one sequence: a layer %.4g forward, %.4g "
+    char model[SIZES_TEXT];
+    printf("model:     %s\n"
+           "workers:   %d on %s%d host%s, %s each\n",
+           sizes_say(&q->run, m, model), j->slots,
+           j->hosts > 1 ? "each of " : "", j->hosts, j->hosts > 1 ? "s" : "",
+           *q->memory ? q->memory : "unlimited memory");
+    print_links(q);
+    printf("computing: ms for one sequence: a layer %.4g forward, %.4g "
            "backward; the head %.4g, %.4g\n"
            "           (%s, divided by FLOP)\n"
            "step:      %d sequences of %d tokens\n\n",
-           q->run.model, (double)model_nparams(m) * 1e-6, m->layers, j->slots,
-           j->hosts, *q->memory ? q->memory : "unlimited memory", q->link,
-           *q->inner ? q->inner : q->link, q->alpha_us, j->layer_forward * 1e3,
-           j->layer_backward * 1e3, j->head_forward * 1e3,
-           j->head_backward * 1e3, q->computing, q->search.global_batch,
-           m->context);
-}
-
-static void print_head(const struct question *q)
-{
-    printf("%-16s %-12s %5s %5s %10s %7s %9s %9s %9s %9s %9s", "mesh", "sync",
-           "batch", "accum", "step s", "bubble", "memory MB", "dp MB", "pp MB",
-           "tp MB", "tokens/s");
-    if (q->tokens > 0)
-        printf(" %8s", "days");
-    if (q->tokens > 0 && q->price > 0)
-        printf(" %10s", "cost");
-    printf("\n");
-}
-
-static void print_row(const struct question *q, const struct mesh_answer *a)
-{
-    const struct mesh_job *j = &q->search.job;
-    const struct mesh_case *c = &a->way;
-    char mesh[CONFIG_PATH], sync[64];
-    double tokens = (double)q->search.global_batch * j->model.context;
-    double rate = tokens / a->step.seconds, hours = q->tokens / rate / 3600;
-    mesh_show(&c->mesh, mesh);
-    snprintf(sync, sizeof sync, "%s", c->backend->name);
-    if (c->backend->shards)
-        snprintf(sync, sizeof sync, "%s shard=%d", c->backend->name, c->shard);
-    printf("%-16s %-12s %5d %5d %10.4g %6.1f%% %9.0f %9.5g %9.5g %9.5g %9.0f",
-           mesh, sync, c->batch, c->plan.micro, a->step.seconds,
-           100 * a->step.bubble, (double)memory_sum(&a->step.memory) * 1e-6,
-           a->step.bytes[MESH_DP] * 1e-6, a->step.bytes[MESH_PP] * 1e-6,
-           a->step.bytes[MESH_TP] * 1e-6, rate);
-    if (q->tokens > 0)
-        printf(" %8.4g", hours / 24);
-    if (q->tokens > 0 && q->price > 0)
-        printf(" %10.0f", hours * j->hosts * j->slots * q->price);
-    printf("\n");
-}
-
-// Prints the settings of train for this way.
-static void print_words(const struct mesh_answer *a)
-{
-    const struct mesh_case *c = &a->way;
-    char mesh[CONFIG_PATH];
-    mesh_show(&c->mesh, mesh);
-    printf("mesh=%s sync=%s", mesh, c->backend->name);
-    if (c->backend->shards)
-        printf(" shard=%d", c->shard);
-    printf(" batch=%d accum=%d", c->batch, c->plan.micro);
-    if (c->plan.ahead)
-        printf(" ahead=%d", c->plan.ahead);
-    for (int s = 0; c->layers[0] && s < c->plan.stages; s++)
-        printf("%s%d", s ? "," : " stages=", c->layers[s]);
-    printf("\n");
-}
-
-// Prints the memory and the times of each stage.
-static void print_stages(const struct mesh_answer *a)
-{
-    char head[32];
-    printf("\n");
-    sizes_print_head("stage");
-    printf(" %11s %11s\n", "forward ms", "backward ms");
-    for (int s = 0; s < a->way.plan.stages; s++) {
-        snprintf(head, sizeof head, "%d", s);
-        sizes_print_row(head, &a->step.of_stage[s]);
-        printf(" %11.4g %11.4g\n", a->step.forward[s] * 1e3,
-               a->step.backward[s] * 1e3);
-    }
+           j->layer_forward * 1e3, j->layer_backward * 1e3,
+           j->head_forward * 1e3, j->head_backward * 1e3, q->computing,
+           q->search.global_batch, m->context);
 }
 
 static int answer(const struct question *q)
@@ -336,18 +339,9 @@ static int answer(const struct question *q)
              "global_batch=, batch= or mesh=",
              q->search.global_batch);
     if (!rc) {
-        print_head(q);
-        for (int i = 0; i < a->n; i++)
-            print_row(q, &a->best[i]);
-        printf("\n%d of %d ways fit. The fastest: ", a->tried - a->too_large,
-               a->tried);
-        print_words(&a->best[0]);
-        print_stages(&a->best[0]);
-        printf("\nbubble         share of the stages' time in which they wait "
-               "for each other\n"
-               "memory MB      of the worker that needs most\n"
-               "dp, pp, tp MB  sent by the busiest worker in a step, along "
-               "each axis\n");
+        const struct mesh_table t = {&q->search, q->tokens, q->price,
+                                     on_gpu(q)};
+        mesh_table(&t, a);
     }
     mem_free(a);
     return rc;

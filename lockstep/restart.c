@@ -5,13 +5,14 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "telemetry/cell.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE = 1024, WHY = 768 };
+enum { LINE = 2048, WHY = 768, STEP = 3 };
 
 static const double first_wait_s = 1, longest_wait_s = 60;
 
@@ -23,7 +24,7 @@ static long last_row(const char *path)
     FILE *f = file_open(path);
     while (f && fgets(line, sizeof line, f))
         if (strchr(line, '\n') &&
-            sscanf(line, "%*[^,],%*[^,],%*d,%ld", &read) == 1)
+            sscanf(cell_at(line, STEP), "%ld", &read) == 1)
             step = read;
     if (f)
         fclose(f);
@@ -140,6 +141,22 @@ bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
     sleep_ns((uint64_t)(wait_s * 1e9));
     tell_restarts(s);
     return !change_words(r, *from);
+}
+
+int restart_check_saved(const struct run *r)
+{
+    char from[64];
+    long last = last_step(r), saved = 0;
+    if (!r->settings.elastic || !r->save)
+        return 0;
+    newest(r, from);
+    sscanf(from, "checkpoint-%ld", &saved);
+    return last <= saved
+               ? 0
+               : fail("rank 0, which saves, was dead when the others ended: "
+                      "the last step is %ld, and the last one that was saved "
+                      "%ld",
+                      last, saved);
 }
 
 double restart_worker_wanted(struct restart *s, struct run *r, int rank,

@@ -27,6 +27,11 @@ struct restart {
 // changed settings of the next start. If not, fail_message() may say why not.
 bool restart_wanted(struct restart *s, struct run *r, const char *log_path);
 
+// Only worker 0 saves, and an elastic job may end without it. Returns 0, or -1
+// after fail() if save= asked for a checkpoint of the last step and there is
+// none.
+int restart_check_saved(const struct run *r);
+
 // A worker of an elastic job failed; why[] says how. Returns the seconds to
 // wait before it is started again, and adds them to why[]. Below 0: do not
 // start it again; why[] may say why.

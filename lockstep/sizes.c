@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "config/config.h"
+#include "lockstep/place.h"
 #include "model/part.h"
 #include "optim/optim.h"
 #include "pipeline/timetable.h"
@@ -15,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <strings.h>
 
 int sizes_model(const struct run *r, struct model_config *c)
 {
@@ -26,11 +27,34 @@ int sizes_model(const struct run *r, struct model_config *c)
     return model_check(c);
 }
 
-static int threads_of(const struct run *r, int workers)
+// Whether a word set one of the model's sizes.
+static bool has_sizes(const struct run *r)
 {
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int share = cores / workers;
-    return r->threads ? r->threads : share > 1 ? share : 1;
+    static const char *const keys[] = {"layers", "heads", "channels", "context",
+                                       "vocab_size"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (config_asked(r, keys[i]))
+            return true;
+    return false;
+}
+
+const char *sizes_say(const struct run *r, const struct model_config *c,
+                      char text[SIZES_TEXT])
+{
+    static const char *const formats[] = {"fp32", "bf16", "fp16"};
+    char shape[96] = "";
+    bool sizes = has_sizes(r), file = strcmp(r->init, "random") != 0;
+    bool named = file || !sizes || config_asked(r, "model");
+    if (sizes)
+        snprintf(shape, sizeof shape,
+                 "%d layers, %d heads, %d channels, context %d", c->layers,
+                 c->heads, c->channels, c->context);
+    const char *name = !named ? "" : file ? r->init : r->model;
+    double n = (double)model_nparams(c) * 1e-6;
+    snprintf(text, SIZES_TEXT, "%.64s%s%s, %.4g %c parameters, precision=%s",
+             name, named && sizes ? ": " : "", shape, n < 1e4 ? n : n * 1e-3,
+             n < 1e4 ? 'M' : 'G', formats[r->precision]);
+    return text;
 }
 
 int sizes_memory(const struct run *r, const struct backend *b, int workers,
@@ -38,7 +62,7 @@ int sizes_memory(const struct run *r, const struct backend *b, int workers,
 {
     struct model_job model = {.precision = config_format(r),
                               .batch = r->batch,
-                              .threads = threads_of(r, workers),
+                              .threads = place_threads(r, workers),
                               .train = true,
                               .recompute = r->recompute};
     const struct optim_config optim = {.kind = (uint32_t)r->optimizer,
@@ -72,9 +96,10 @@ int sizes_stage(const struct run *r, const struct backend *b,
                 const struct sizes_rank *rank, struct model_config *part,
                 struct memory *out)
 {
+    int ranks = rank->replicas * rank->plan->stages * rank->slices;
     struct model_job model = {.precision = config_format(r),
                               .batch = r->batch,
-                              .threads = threads_of(r, rank->replicas),
+                              .threads = place_threads(r, ranks),
                               .train = true,
                               .recompute = r->recompute};
     const struct pipeline *p = rank->plan;
@@ -113,6 +138,16 @@ int sizes_stage(const struct run *r, const struct backend *b,
     return 0;
 }
 
+int sizes_check_stages(const struct run *r, const struct mesh *m)
+{
+    int parts = mesh_size(m, MESH_PP) * r->chunks;
+    return r->stages.n && r->stages.n != parts
+               ? fail("stages= has %d parts, but mesh= and chunks= make %d; "
+                      "try: without stages=",
+                      r->stages.n, parts)
+               : 0;
+}
+
 int sizes_mesh(const struct run *r, const struct backend *b, struct memory *out)
 {
     int stages = mesh_size(&r->mesh, MESH_PP);
@@ -122,10 +157,8 @@ int sizes_mesh(const struct run *r, const struct backend *b, struct memory *out)
                                  r->accum, r->chunks, r->ahead};
     if (pipeline_check(&plan))
         return -1;
-    if (r->stages.n && r->stages.n != stages * r->chunks)
-        return fail("stages= has %d parts, but mesh= and chunks= make %d; try: "
-                    "without stages=",
-                    r->stages.n, stages * r->chunks);
+    if (sizes_check_stages(r, &r->mesh))
+        return -1;
     *out = (struct memory){.params = 0};
     for (int s = 0; s < stages; s++) {
         const struct sizes_rank rank = {&plan,
@@ -142,6 +175,13 @@ int sizes_mesh(const struct run *r, const struct backend *b, struct memory *out)
     return 0;
 }
 
+// "gb" may also be GB, g or G.
+static bool is_unit(const char *text, const char *unit)
+{
+    size_t n = strlen(text);
+    return !strcasecmp(text, unit) || (n == 1 && !strncasecmp(text, unit, 1));
+}
+
 int sizes_bytes(const char *key, const char *text, double *out)
 {
     static const struct {
@@ -153,13 +193,16 @@ int sizes_bytes(const char *key, const char *text, double *out)
     char *end;
     double v = strtod(text, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (end > text && v > 0 && v < 1e9 && !strcmp(end, units[i].name)) {
+        if (end > text && v > 0 && v < 1e9 && is_unit(end, units[i].name)) {
             *out = v * units[i].bytes;
             return 0;
         }
-    return fail("%s=%s: must be a number with a unit; try: %s=2gb, 900mb or "
-                "1.5gib",
-                key, text, key);
+    return end > text && !*end
+               ? fail("%s=%s: must be a number with a unit; try: %s=%sgb", key,
+                      text, key, text)
+               : fail("%s=%s: must be a number with a unit; try: %s=2gb, 900mb "
+                      "or 1.5gib",
+                      key, text, key);
 }
 
 // ---- a table

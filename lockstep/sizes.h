@@ -6,12 +6,20 @@
 
 #include "train/memory_plan.h"
 
+struct mesh;
 struct pipeline;
 struct run;
 
 // Returns the model of the settings, as shape_model() does. If the data would
 // decide the number of symbols, it is 256, as for bytes. 0, or -1 after fail().
 int sizes_model(const struct run *r, struct model_config *out);
+
+// Writes which model it is, its size and precision: "gpt2, 124.4 M parameters,
+// precision=fp32". A preset is named only if the run uses it as it is. Returns
+// text.
+enum { SIZES_TEXT = 192 };
+const char *sizes_say(const struct run *r, const struct model_config *c,
+                      char text[SIZES_TEXT]);
 
 // Predicts the memory of one of `workers` workers with a backend, and of one of
 // its servers (all 0 if it has none). Without threads= a worker has its share
@@ -28,11 +36,16 @@ struct sizes_rank {
     int replicas;      // how many ranks have the same parameters
 };
 
-// Predicts the memory of a rank. *part gets the config of its stage. 0, or -1
-// after fail().
+// Predicts the memory of a rank. *part gets the config of its stage. Without
+// threads= all ranks of the mesh share this machine's cores. 0, or -1 after
+// fail().
 int sizes_stage(const struct run *r, const struct backend *b,
                 const struct sizes_rank *rank, struct model_config *part,
                 struct memory *out);
+
+// Checks that stages= has as many parts as mesh `m` and chunks= make. 0, or -1
+// after fail().
+int sizes_check_stages(const struct run *r, const struct mesh *m);
 
 // Predicts the memory of that rank of the run's mesh that needs most. accum= is
 // the number of micro-batches. 0, or -1 after fail().
@@ -44,9 +57,14 @@ int sizes_mesh(const struct run *r, const struct backend *b,
 // biases of c_attn and c_fc, and all other parameters.
 double sizes_slice(const struct model_config *part, int slices);
 
-// Reads a size in bytes: "2gb", "900mb" or "1.5gib". `key` is for the error
-// message. 0, or -1 after fail().
+// Reads a size in bytes: "2gb", "900MB", "24g" or "1.5gib". `key` is for the
+// error message. 0, or -1 after fail().
 int sizes_bytes(const char *key, const char *text, double *out);
+
+// What a table of memory says if it is asked for a GPU.
+#define SIZES_GPU                                                              \
+    "process: code and threads of a CPU's worker. A GPU's CUDA context, "      \
+    "hundreds of MB of its\nmemory, is not counted.\n"
 
 // Print the heads of a table of memory by part, and a row of it in MB, both
 // without a newline.

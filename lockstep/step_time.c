@@ -5,10 +5,12 @@
 #include "base/base.h"
 #include "config/config.h"
 #include "lockstep/argv.h"
-#include "lockstep/result.h"
+#include "lockstep/csv.h"
+#include "lockstep/recorded.h"
 #include "model/model.h"
 #include "optim/optim.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -72,25 +74,43 @@ static int remove_folder(const char *folder)
            system(command);
 }
 
+// Reads the median step of a run of one worker, and divides it by kind of work.
+// The kind "other" has the begin and the end of the run, so it does not count.
+static int read_times(const char *folder, struct step_time *out)
+{
+    enum { FORWARD, BACKWARD, UPDATE, DATA, KINDS };
+    static const char *const kinds[KINDS] = {"forward", "backward", "update",
+                                             "data"};
+    char path[CONFIG_PATH];
+    double s[KINDS] = {0}, all = 0;
+    struct csv c;
+    cJSON *summary = recorded_json(folder, "summary.json");
+    double step = recorded_number(summary, "median_step_s");
+    cJSON_Delete(summary);
+    if (!summary || text_into(path, sizeof path, "%s/breakdown.csv", folder) ||
+        csv_open(&c, path))
+        return -1;
+    int kind = csv_column(&c, "kind"), seconds = csv_column(&c, "seconds");
+    for (int i = 0; i < c.nrows; i++)
+        for (int k = 0; k < KINDS; k++)
+            if (!strcmp(csv_text(&c, i, kind), kinds[k])) {
+                s[k] += csv_number(&c, i, seconds);
+                all += csv_number(&c, i, seconds);
+            }
+    csv_close(&c);
+    *out = (struct step_time){.step_s = step,
+                              .forward_s = s[FORWARD] / all * step,
+                              .backward_s = s[BACKWARD] / all * step,
+                              .update_s = s[UPDATE] / all * step};
+    return all > 0 ? 0 : fail("%s: no times of its steps", path);
+}
+
 int step_time(const struct run *run, const struct model_config *c,
               struct step_time *out)
 {
     char folder[] = "/tmp/lockstep-predict-XXXXXX";
-    struct result r = {0};
     if (!mkdtemp(folder))
         return fail("%s: %s", folder, strerror(errno));
-    int rc = train(run, c, folder) || result_read(&r, folder) ? -1 : 0;
-    if (!rc) {
-        // By kind_names: data, forward, backward and update; not "other",
-        // which has the begin and the end of the run.
-        const double *s = r.share;
-        double step = s[0] + s[1] + s[2] + s[4];
-        double each = r.value[METRIC_STEP_S] / step;
-        *out = (struct step_time){.step_s = r.value[METRIC_STEP_S],
-                                  .forward_s = s[1] * each,
-                                  .backward_s = s[2] * each,
-                                  .update_s = s[4] * each};
-    }
-    result_free(&r);
+    int rc = train(run, c, folder) || read_times(folder, out) ? -1 : 0;
     return remove_folder(folder) || rc ? -1 : 0;
 }

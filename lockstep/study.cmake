@@ -1,9 +1,8 @@
 # Experiments: the commands run, report and compare, which are the Python package
 # study/lockstep, and watch.
 lockstep_library(study
-  FILES lockstep/csv.c lockstep/live.c lockstep/loss_curve.c lockstep/result.c
-        lockstep/result_law.c lockstep/result_setting.c lockstep/result_stages.c
-        lockstep/samples.c lockstep/study.c lockstep/watch.c
+  FILES lockstep/csv.c lockstep/live.c lockstep/recorded.c lockstep/study.c
+        lockstep/watch.c
   LINKS memory supervise telemetry law config share base PkgConfig::CJSON m)
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)

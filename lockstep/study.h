@@ -1,5 +1,5 @@
-// study.h - starts the Python package study/lockstep, which runs experiments and
-// reads finished runs: the commands run, report and compare.
+// study.h - starts the Python package study/lockstep, which runs experiments
+// and reads finished runs: the commands run, report and compare.
 
 #ifndef LOCKSTEP_STUDY_H
 #define LOCKSTEP_STUDY_H

@@ -197,6 +197,8 @@ static int supervise(struct run *r, struct restart *restart,
     int status = job_open(&j, &config) || launch(j, r, net, a.servers) ? -1 : 0;
     if (status == 0)
         status = job_run(j);
+    if (status == 0 && restart_check_saved(r))
+        status = -1;
     *crashed = j && job_crashed(j);
     job_close(&j);
     netns_close(&net);

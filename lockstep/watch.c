@@ -16,6 +16,9 @@
 
 enum { BAR = 20 };
 
+// A run that writes nothing for so long, and has not ended, was stopped.
+static const double quiet_s = 90;
+
 // A worker is marked if it takes more than this times the median worker's time.
 static const double much_slower = 1.25;
 
@@ -41,10 +44,13 @@ static const struct key_table table = {
 
 static void explain(FILE *f)
 {
-    fprintf(f, "lockstep watch DIR [key=value] ..\n\nShows what every worker "
-               "does now. DIR is the folder of a run, or of an experiment:\n"
-               "then it shows the latest run. A - means that a value is not "
-               "measured, or not yet.\n");
+    fprintf(f,
+            "lockstep watch DIR [key=value] ..\n\nShows what every worker "
+            "does now. DIR is the folder of a run, or of an experiment:\n"
+            "then it shows the latest run. A - means that a value is not "
+            "measured, or not yet.\nIt ends with the run, or when nothing "
+            "came for %.0f s.\n",
+            quiet_s);
     key_help(f, &table);
 }
 
@@ -89,8 +95,15 @@ static void put_worker(const struct live *l, int i)
     putchar('\n');
 }
 
+// Returns the seconds since `at`.
+static double age_of(time_t at)
+{
+    return fmax(0, difftime(time(NULL), at));
+}
+
 static void show(const struct live *l)
 {
+    char dir[sizeof l->dir];
     double rate = 0, val = 0;
     int least = l->at[0].step;
     for (int i = 0; i < l->world; i++) {
@@ -98,9 +111,13 @@ static void show(const struct live *l)
         val += l->at[i].val_loss;
         least = l->at[i].step < least ? l->at[i].step : least;
     }
-    printf("%s: %s, %d worker%s, step %d of %d%s\n", l->dir, l->backend,
-           l->world, l->world > 1 ? "s" : "", least, l->steps,
-           l->over ? ", over" : "");
+    snprintf(dir, sizeof dir, "%s", l->dir);
+    text_visible(dir);
+    printf("%s: %s, %d worker%s, step %d of %d%s", dir, l->backend, l->world,
+           l->world > 1 ? "s" : "", least, l->steps, l->over ? ", over" : "");
+    if (!l->ended && l->row_at)
+        printf(", last row %.0f s ago", age_of(l->row_at));
+    putchar('\n');
     printf("all: ");
     put(rate, 0, 0, " tokens/s");
     put(val / l->world, 0, 4, " validation loss");
@@ -129,6 +146,10 @@ static int watch(int nwords, char **words)
             fputs(terminal ? "\033[H\033[J" : i ? "\n" : "", stdout);
             show(&l);
             over = l.over;
+            if (!l.ended && age_of(l.heard_at) >= quiet_s)
+                rc = fail("%s: nothing came for %.0f s, and there is no "
+                          "summary.json: the run was stopped, or it hangs",
+                          l.dir, age_of(l.heard_at));
         }
         live_free(&l);
         if (rc)

@@ -145,27 +145,17 @@ static void outer_slot_name(const struct sync *s, int slot,
         snprintf(name, SYNC_SLOT_NAME, "%s_of_worker_%d", usual, slot / own);
 }
 
-static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
+static int outer_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     const struct outer *o = s->state;
     int own = optim_slots(s->job.optim), rank = s->job.cluster->rank;
+    CHECK(s->alone == 0); // all workers have the same params
     for (int i = 0; i < own; i++)
         if (slots_read(s, i, rank * own + i, visit, ctx))
             return -1;
     return rank || !o->velocity
                ? 0
                : visit(ctx, velocity_slot(s), 0, o->velocity, s->job.n);
-}
-
-// Worker 0 has made the file that the others write to. It continues when all
-// have written.
-static int outer_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
-{
-    struct cluster *c = s->job.cluster;
-    CHECK(s->alone == 0); // all workers have the same params
-    return cluster_check(c, rc) || cluster_check(c, visit_own(s, visit, ctx))
-               ? -1
-               : 0;
 }
 
 static int outer_load(struct sync *s, sync_visit *visit, void *ctx)

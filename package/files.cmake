@@ -48,6 +48,9 @@ endforeach()
 install(DIRECTORY plots DESTINATION ${share} FILES_MATCHING PATTERN "*.gp"
         PATTERN plots/sample EXCLUDE)
 install(DIRECTORY experiments DESTINATION ${share})
+# The package that runs experiments and reads runs (lockstep/study.c finds it).
+install(DIRECTORY study/lockstep DESTINATION lib/python3/dist-packages
+        PATTERN "__pycache__" EXCLUDE)
 install(FILES core/config/backends.def DESTINATION ${share}/core/config)
 install(FILES tests/oracle/gpt2_torch_gpu.py tests/oracle/gpt2_torch_speed.py
         DESTINATION ${share}/tests/oracle)

@@ -1,9 +1,6 @@
-# loss_tokens.gp - training loss by tokens, a line for each cell: reads
-# curves.csv.
+# loss_tokens.gp - training loss by tokens, a line for each cell.
 
-DIR = ARG1; OUT = ARG2
 load "style.gp"
 set title "Training loss by tokens"
-set xlabel "tokens of all workers (millions)"
-X = "tokens"; SCALE = 1e-6; Y = "loss"
-load "loss_curves.gp"
+set xlabel "tokens of all workers (millions)" . below
+load "curves.gp"

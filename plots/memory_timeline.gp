@@ -1,10 +1,9 @@
-# memory_timeline.gp - resident memory of each worker and server by seconds:
-# reads util.csv of a run, or of the first repeat of every cell.
+# memory_timeline.gp - resident memory of each worker and server by seconds, in
+# a run or in the first repeat of every cell.
 
-DIR = ARG1; OUT = ARG2
-METRICS = "resident_bytes"
-SERVERS = 1
-UNIT = 1 / 1048576.0
-TITLE = "Memory of each worker and server by time"
-LABEL = "MiB"
+load "style.gp"
+title = "Memory of each worker and server by time"
+axis = "MiB"
+set yrange [0:top > 0 ? 1.15 * top : 1]
+set ytics tic
 load "timeline.gp"

@@ -27,6 +27,7 @@ enum { GIVEN = 1, OWED = 2 };
 struct async {
     float *wide;   // a row of a 16-bit wire, cast up
     uint64_t base; // updates made before this job began
+    uint64_t most; // the largest clock that a worker has ever reached
     bool based;
 };
 
@@ -118,6 +119,7 @@ static void answer_result(struct server *s, int rank)
         .lag = p->lag,
         .served_out = s->served_out,
         .served_in = s->served_in,
+        .used = s->used,
     };
     ps_result_put(raw, &result);
     server_send(s, rank, (struct ps_head){.kind = PS_RESULT}, raw, sizeof raw);
@@ -147,9 +149,12 @@ static void answer_all(struct server *s)
 
 static void push_complete(struct server *s, int rank)
 {
+    struct async *a = s->state;
     struct peer *p = &s->peers[rank];
     p->pushing = false;
     p->pushed++;
+    a->most = p->pushed > a->most ? p->pushed : a->most;
+    s->used += !p->step.skip;
     span_count(s->lane, COUNTER_LAG, p->lag);
     span_count(s->lane, COUNTER_BYTES, (double)(s->served_out + s->served_in));
     p->since_ns = now_ns();
@@ -239,12 +244,14 @@ static void async_begin(struct server *s)
     (void)s;
 }
 
-// A worker that joins begins at the clock of the slowest one.
+// A worker that joins begins at the clock of the slowest one. If all are dead,
+// it goes on where the job was.
 static uint64_t async_welcome(struct server *s, int rank)
 {
+    const struct async *a = s->state;
     struct peer *p = &s->peers[rank];
     uint64_t least = slowest_other(s, rank);
-    p->pushed = p->clock = least == UINT64_MAX ? 0 : least;
+    p->pushed = p->clock = least == UINT64_MAX ? a->most : least;
     log_line("server %d: worker rank %d joins at clock %llu", s->job.index,
              rank, (unsigned long long)p->clock);
     return p->clock + 1;

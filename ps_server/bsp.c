@@ -66,11 +66,13 @@ static void send_result(struct server *s, double norm, bool skipped)
 {
     const struct bsp *b = bsp_of(s);
     uint8_t raw[PS_RESULT_BYTES];
+    s->used += skipped ? 0 : (uint64_t)b->need;
     struct ps_result r = {
         .norm = norm,
         .skipped = skipped,
         .served_out = s->served_out,
         .served_in = s->served_in,
+        .used = s->used,
     };
     ps_result_put(raw, &r);
     for (int t = 0; t < b->need; t++)

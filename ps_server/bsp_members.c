@@ -63,7 +63,23 @@ void bsp_check_left(struct server *s)
 
 // ---- elastic
 
-// Restart the present round without the workers that are gone.
+// If no worker is left in the present round, goes on with the first round that
+// a worker has asked to join.
+static void begin_if_joined(struct server *s)
+{
+    uint64_t next = UINT64_MAX;
+    for (int r = 0; r < s->job.world; r++)
+        if (s->peers[r].alive && s->peers[r].from < next)
+            next = s->peers[r].from;
+    if (bsp_of(s)->need > 0 || next == UINT64_MAX)
+        return;
+    s->round = next;
+    bsp_begin(s);
+    vectors_serve(s);
+}
+
+// Restart the present round without the workers that are gone. A worker that
+// joins a later round needs the new epoch, too.
 static void restart(struct server *s)
 {
     struct bsp *b = bsp_of(s);
@@ -71,15 +87,28 @@ static void restart(struct server *s)
     bsp_begin(s);
     b->active = b->need > 0;
     b->heard_ns = now_ns();
-    for (int t = 0; t < b->need; t++)
-        server_send(s, b->rank_of[t], bsp_answer(s, PS_AGAIN), NULL, 0);
+    for (int r = 0; r < s->job.world; r++)
+        if (s->peers[r].alive)
+            server_send(s, r, bsp_answer(s, PS_AGAIN), NULL, 0);
+    begin_if_joined(s);
+}
+
+// Whether a worker of the present round is left.
+static bool anyone_left(const struct server *s)
+{
+    for (int r = 0; r < s->job.world; r++)
+        if (s->peers[r].alive && bsp_of(s)->order_of[r] >= 0)
+            return true;
+    return false;
 }
 
 // If the lost worker's gradient is complete here, it stays in this round and is
 // left out from the next one on. Otherwise the round is restarted without it.
+// If nobody is left who could end the round, it is restarted, too.
 void bsp_lost(struct server *s, int rank)
 {
-    if (bsp_of(s)->order_of[rank] >= 0 && !bsp_gave_all(s, rank))
+    if (bsp_of(s)->order_of[rank] >= 0 &&
+        (!bsp_gave_all(s, rank) || !anyone_left(s)))
         restart(s);
 }
 
@@ -109,10 +138,16 @@ int bsp_drop(struct server *s, int rank, const struct ps_head *h)
     return 0;
 }
 
+// Nobody knows when the present round ends, unless nobody is in it.
+static uint64_t first_free(const struct server *s)
+{
+    return s->round + (bsp_of(s)->need > 0);
+}
+
 uint64_t bsp_welcome(struct server *s, int rank)
 {
     (void)rank;
-    return s->round;
+    return first_free(s);
 }
 
 int bsp_join(struct server *s, int rank, const struct ps_head *h)
@@ -124,8 +159,10 @@ int bsp_join(struct server *s, int rank, const struct ps_head *h)
         return fail("JOIN from step %llu on, the present one is %llu", wish,
                     present);
     bool expected = b->order_of[rank] >= 0;
-    if (wish <= present) {
+    if (wish < first_free(s)) {
         struct ps_head later = bsp_answer(s, PS_LATER);
+        later.version = 1;
+        later.round = first_free(s);
         server_send(s, rank, later, NULL, 0);
         return 0;
     }
@@ -135,13 +172,10 @@ int bsp_join(struct server *s, int rank, const struct ps_head *h)
     log_line("server %d: worker rank %d joins from step %llu on", s->job.index,
              rank, wish);
     struct ps_head welcome = bsp_answer(s, PS_WELCOME);
+    welcome.version = 1;
     welcome.round = wish;
     server_send(s, rank, welcome, NULL, 0);
-    if (b->need == 0) { // no other worker is left
-        s->round = wish;
-        bsp_begin(s);
-        vectors_serve(s);
-    }
+    begin_if_joined(s);
     return 0;
 }
 

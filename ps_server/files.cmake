@@ -17,6 +17,7 @@ if(TARGET sync_cases)
   lockstep_test(ps_backup LINKS ps_tests)
   lockstep_test(ps_faults LINKS ps_tests)
   lockstep_test(ps_leave LINKS ps_server_lib)
+  lockstep_test(ps_elastic LINKS ps_server_lib)
   lockstep_test(ps_malformed LINKS ps_tests)
   lockstep_test(ps_memory LINKS ps_tests)
   target_compile_definitions(test_ps_faults PRIVATE

@@ -108,6 +108,7 @@ static void admit(struct server *s, const struct message_peer *from, int rank)
     }
     struct ps_head h = {
         .kind = PS_WELCOME,
+        .version = 1,
         .round = s->policy->welcome(s, rank),
     };
     server_send(s, rank, h, NULL, 0);

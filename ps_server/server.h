@@ -71,7 +71,8 @@ struct policy {
     int (*open)(struct server *s);
     void (*close)(struct server *s);
     void (*begin)(struct server *s); // all workers have come
-    // A further worker has come to a running job. Returns the present round.
+    // A further worker has come to a running job. Returns the first round in
+    // which it may take part.
     uint64_t (*welcome)(struct server *s, int rank);
     int (*push)(struct server *s, int rank, const struct ps_head *h,
                 struct message **p); // may take the message: then *p = NULL
@@ -113,6 +114,7 @@ struct server {
     // Payload to and from all workers, except one that is beside this server.
     uint64_t served_out, served_in;
     uint64_t spread_max; // ssp, asp: largest difference of clocks
+    uint64_t used;       // gradients in all updates so far
     uint64_t dropped;    // late gradients (backup)
     int refused;         // messages of unknown peers
     int refusals;        // answers to those, minus one for each tick

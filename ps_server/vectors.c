@@ -45,6 +45,7 @@ static void serve(struct server *s, int rank)
             .what = p->what,
             .row = (uint32_t)r,
             .version = s->store->rows[r].version,
+            .value = (double)s->used,
         };
         server_send_buffer(s, rank, h, b,
                            s->store->rows[r].at.n * sizeof(float));

@@ -121,6 +121,7 @@ void ps_result_put(uint8_t out[PS_RESULT_BYTES], const struct ps_result *r)
     p = put_u32(p, r->lag);
     p = put_u64(p, r->served_out);
     p = put_u64(p, r->served_in);
+    p = put_u64(p, r->used);
     CHECK(p == out + PS_RESULT_BYTES);
 }
 
@@ -134,6 +135,7 @@ int ps_result_get(struct ps_result *out, const void *data, size_t n)
     r.lag = get_u32(&p);
     r.served_out = get_u64(&p);
     r.served_in = get_u64(&p);
+    r.used = get_u64(&p);
     if (r.skipped > 1 || r.lag > INT32_MAX)
         return fail("RESULT with impossible numbers: skipped %u, lag %u",
                     r.skipped, r.lag);

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PS_VERSION = 1, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
+enum { PS_VERSION = 2, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
 
 // The largest slice, and the largest frame of anything else.
 enum { PS_MAX_SLICE = 64 << 20, PS_MAX_DATA = 1 << 16 };
@@ -41,17 +41,18 @@ enum ps_kind {
     PS_DROP,      // elastic: another server has lost worker `order`
     PS_BYE,       // the worker leaves on purpose
     // from a server
-    PS_WELCOME, // `round` 0: all have come. Else the job already runs: `round`
-                // is the present one or, as the answer to JOIN, the one asked
-                // for
-    PS_LATER,   // to JOIN: too late for that round; `round` is the present one
+    PS_WELCOME, // `version` 0: all have come. 1: the job already runs; `round`
+                // is the first in which the worker may take part or, as the
+                // answer to JOIN, the one asked for
+    PS_LATER,   // to JOIN: too late for that round; `round`: as in WELCOME
     PS_CREDIT,  // a row of PUSH or SET has been taken in
     PS_ADMIT,   // to CLAIM: push as number `order`
     PS_LATE,    // to CLAIM: not needed; PULL `version`
     PS_AGAIN,   // elastic: `round` restarts, with `epoch`; send it again
     PS_NORM,    // value: squares summed over this shard; data: ranks in it
     PS_RESULT,  // data: struct ps_result
-    PS_SLICE,   // a row of `what`, the answer to PULL or PUSH
+    PS_SLICE,   // a row of `what`, the answer to PULL or PUSH; value, to PULL:
+                // gradients in all updates so far
     PS_ERROR,   // data: text; the job is over for the receiver
     PS_PING,    // no data: tests whether the receiver is still connected
     // from both: finds how far the clocks are apart
@@ -90,9 +91,10 @@ struct ps_result {
     uint32_t lag;                   // ssp, asp
     uint64_t served_out, served_in; // payload to and from workers that are not
                                     // beside this server, since open
+    uint64_t used; // gradients of workers in all updates so far, since open
 };
 
-enum { PS_STEP_BYTES = 20, PS_RESULT_BYTES = 32 };
+enum { PS_STEP_BYTES = 20, PS_RESULT_BYTES = 40 };
 
 const char *ps_kind_name(enum ps_kind kind); // "HELLO", ..; "?" if unknown
 

@@ -94,6 +94,7 @@ struct client {
     struct ps_result result; // of the last round
     bool dropped;            // the last round did not use our gradient
     uint64_t missed;         // further rounds that ended without us
+    uint64_t used; // gradients in all updates of the servers, as last heard
 
     uint64_t heard_ns;
     struct span_lane *lane; // records the poll steps; may be NULL

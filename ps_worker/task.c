@@ -200,18 +200,34 @@ static int ask_to_join(struct client *c)
 static int hear_welcome(struct client *c, struct remote *r,
                         const struct ps_head *h)
 {
-    bool accepted = c->join && h->kind == PS_WELCOME;
     r->welcome = true;
     r->epoch = h->epoch;
-    r->earliest = h->round + (h->round > 0 && !accepted);
-    if (!task_done(c) || h->round == 0)
+    r->earliest = h->round;
+    if (!task_done(c) || h->version == 0)
         return 0; // other servers have not answered, or the job only begins
     c->late = true;
-    c->round = h->round;
-    for (int i = 0; i < c->nremotes; i++)
-        if (c->job.consistency == PS_BSP && c->remotes[i].earliest != c->join)
+    c->round = 1;
+    for (int i = 0; i < c->nremotes; i++) {
+        uint64_t earliest = c->remotes[i].earliest;
+        if (c->job.consistency == PS_BSP && earliest != c->join)
             return ask_to_join(c);
+        c->round = earliest > c->round ? earliest : c->round;
+    }
     return 0;
+}
+
+// The vector whose rows answer the present task.
+static enum ps_what asked_for(const struct client *c)
+{
+    return c->current == TASK_PULL ? c->what
+           : c->job.worker_updates ? PS_GRADS
+                                   : PS_PARAMS;
+}
+
+static void note_used(struct client *c, double used)
+{
+    if (used > (double)c->used && used < 0x1p53)
+        c->used = (uint64_t)used;
 }
 
 static int hear_slice(struct client *c, struct remote *r,
@@ -224,9 +240,12 @@ static int hear_slice(struct client *c, struct remote *r,
                 : h->what == PS_GRADS   ? c->grads
                                         : c->params;
     if ((c->current != TASK_PULL && c->current != TASK_ROUND) ||
-        h->bytes != at.n * dtype_bytes(h->dtype) || r->got == r->rows)
-        return fail("SLICE of row %u out of order, %llu bytes", h->row,
-                    (unsigned long long)h->bytes);
+        h->what != asked_for(c) || h->bytes != at.n * dtype_bytes(h->dtype) ||
+        r->got == r->rows)
+        return fail("SLICE of row %u of vector %d out of order, %llu bytes",
+                    h->row, (int)h->what, (unsigned long long)h->bytes);
+    if (c->current == TASK_PULL)
+        note_used(c, h->value);
     r->got++;
     r->version[h->row] = h->version;
     vector_cast(to + at.off, DTYPE_F32, data, h->dtype, at.n);
@@ -267,6 +286,7 @@ static int hear_result(struct client *c, struct remote *r,
     // the norm is the same everywhere; the lag is the largest
     if (c->result.lag > result.lag)
         result.lag = c->result.lag;
+    c->used = result.used > c->used ? result.used : c->used;
     c->result = result;
     return 0;
 }
@@ -326,13 +346,14 @@ static int hear_norm(struct client *c, struct remote *r,
     return 0;
 }
 
-// The server restarts a round: so do we with this server, if we are still in
-// that round.
+// The server restarts a round: so do we with this server, if we are in that
+// round. Between two rounds c->round is the next one, in which nothing has been
+// sent yet; the present task has nothing to do with it.
 static int hear_again(const struct client *c, struct remote *r,
                       const struct ps_head *h)
 {
     r->epoch = h->epoch;
-    if (h->round != c->round)
+    if (c->current != TASK_ROUND || h->round != c->round)
         return 0;
     r->next = r->got = 0;
     r->credit = ps_window(c->job.world);

@@ -38,6 +38,7 @@
 struct worker {
     struct client client;
     uint64_t sets[PS_WHATS];
+    uint64_t used; // gradients in all updates of the servers so far
 };
 
 // ---- settings
@@ -117,10 +118,11 @@ static int worker_open(struct sync *s)
                     s->job.settings->servers.endpoints, &s->job))
         return -1;
     s->transport = transport->name;
-    s->own_update = !j.worker_updates;
+    s->own_update = s->counts = !j.worker_updates;
     if (j.worker_updates)
         s->scale = 1 / ps_divisor(j.world, j.wire);
-    s->joined = w->client.late ? w->client.round - 1 : 0;
+    s->late = w->client.late;
+    s->joined = s->joined_updates = s->late ? w->client.round - 1 : 0;
     return 0;
 }
 
@@ -143,6 +145,23 @@ static enum ps_what what_of(int slot)
     return slot < 0 ? PS_PARAMS : PS_SLOT0 + (enum ps_what)slot;
 }
 
+// Under bsp every update that was not skipped is one of each row. Under ssp and
+// asp rows count the updates of all workers.
+static void count_updates(struct sync *s)
+{
+    struct worker *w = s->state;
+    const struct client *c = &w->client;
+    if (!c->late)
+        return;
+    s->joined_used = w->used = c->used;
+    if (c->job.consistency != PS_BSP)
+        return;
+    s->joined_updates = 0;
+    for (int i = 0; i < c->nremotes; i++)
+        if (c->remotes[i].rows && c->remotes[i].version[0] > s->joined_updates)
+            s->joined_updates = c->remotes[i].version[0];
+}
+
 // Sends worker 0's vector to all other workers through the servers. A worker
 // that joins late takes the parameters that the others have reached.
 static int worker_broadcast(struct sync *s, int slot, float *v)
@@ -150,11 +169,12 @@ static int worker_broadcast(struct sync *s, int slot, float *v)
     struct worker *w = s->state;
     struct client *c = &w->client;
     enum ps_what what = what_of(slot);
-    w->sets[what]++;
-    int rc = c->late            ? client_pull(c, what, v, 0, c->round - 1)
-             : c->job.rank == 0 ? client_set(c, what, v)
-                                : client_pull(c, what, v, w->sets[what], 0);
+    uint64_t sets = ++w->sets[what], version = c->late ? c->round - 1 : 0;
+    int rc = c->job.rank == 0 && !c->late
+                 ? client_set(c, what, v)
+                 : client_pull(c, what, v, sets, version);
     count(s);
+    count_updates(s);
     return rc;
 }
 
@@ -205,6 +225,14 @@ static void prepare_own_step(struct sync *s, const struct sync_in *in,
             scale * ps_divisor(s->job.cluster->world, w->client.job.wire);
 }
 
+// The gradients in the servers' updates since the last call.
+static int count_used(struct worker *w)
+{
+    uint64_t before = w->used;
+    w->used = w->client.used;
+    return (int)(w->used - before);
+}
+
 static int worker_step(struct sync *s, const struct sync_in *in,
                        struct sync_out *out)
 {
@@ -225,6 +253,7 @@ static int worker_step(struct sync *s, const struct sync_in *in,
     out->dropped = c->dropped;
     out->missed = (int)c->missed;
     out->lag = (int)c->result.lag;
+    out->used = count_used(w);
     if (s->own_update && !own && !c->dropped) {
         out->grad_norm = (float)c->result.norm;
         out->skipped = c->result.skipped;
@@ -233,11 +262,12 @@ static int worker_step(struct sync *s, const struct sync_in *in,
 }
 
 // Worker 0 fetches the servers' state, one slot at a time.
-static int worker_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
+static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
-    if (rc || s->job.cluster->rank != 0)
-        return rc;
+    int rc = 0;
+    if (s->job.cluster->rank != 0)
+        return 0;
     float *v = mem_alloc(s->job.n, sizeof *v);
     if (!v)
         return -1;
@@ -271,9 +301,8 @@ static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
     struct client *c = &w->client;
-    if (c->late)
-        return 0; // the group's state is newer
-    if (s->job.cluster->rank == 0 && set_slots(s, visit, ctx))
+    bool sets = s->job.cluster->rank == 0 && !c->late; // else servers have it
+    if (sets && set_slots(s, visit, ctx))
         return -1;
     count(s);
     // no worker may push before the state is set; bsp rounds wait for worker 0

@@ -6,10 +6,12 @@
 #include "base/file.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 enum { FILE_MOST = 1 << 18 };
 
@@ -68,23 +70,30 @@ double links_error(const struct link_fit *f, double bytes)
     return f->n ? fmax(below, above) : unmeasured;
 }
 
-// Reads a rate: "25gbit", or "3MB/s" of payload. Returns 1 and sets the rate in
-// bytes/s of payload, or 0 if the text is no rate.
+// Reads a rate: "25gbit", also as 25Gbit/s or 25gbps, or "3MB/s" of payload.
+// "3mb/s" could be either. Returns 1 and sets the rate in bytes/s of payload,
+// or 0 if the text is no rate.
 static int read_rate(const char *text, double *bytes_per_s)
 {
-    static const double scales[] = {1e3, 1e6, 1e9};
-    char unit;
-    double rate;
-    int used = 0;
-    if (sscanf(text, "%lf%c%n", &rate, &unit, &used) != 2 || !unit ||
-        !(rate > 0 && rate <= 1e6))
+    static const char *const bits[] = {"bit", "bit/s", "bps"};
+    static const struct {
+        char name;
+        double scale;
+    } units[] = {{'k', 1e3}, {'m', 1e6}, {'g', 1e9}};
+    char *end;
+    double rate = strtod(text, &end), payload = 0, scale = 0;
+    for (size_t i = 0; end > text && i < sizeof units / sizeof *units; i++)
+        if (tolower((unsigned char)*end) == units[i].name)
+            scale = units[i].scale;
+    if (scale == 0 || !(rate > 0 && rate <= 1e6))
         return 0;
-    bool bits = !strcmp(text + used, "bit");
-    const char *units = bits ? "kmg" : "kMG", *at = strchr(units, unit);
-    if (!at || (!bits && strcmp(text + used, "B/s")))
-        return 0;
-    *bytes_per_s = rate * scales[at - units] * (bits ? LINK_PAYLOAD / 8 : 1);
-    return 1;
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+        if (!strcasecmp(end + 1, bits[i]))
+            payload = LINK_PAYLOAD / 8;
+    if (strchr("kMG", *end) && !strcmp(end + 1, "B/s"))
+        payload = 1;
+    *bytes_per_s = rate * scale * payload;
+    return payload > 0;
 }
 
 static double positive(const cJSON *j, const char *key)
@@ -146,20 +155,18 @@ int links_read(struct links *l, const char *text, double alpha_s)
         l->fits[0] = (struct link_fit){.who = "tcp", .link = {alpha_s, rate}};
         return 0;
     }
-    FILE *f = fopen(text, "re");
-    if (!f)
-        return fail("link=%s: %s; want a rate, as 25gbit or 3MB/s, or a "
-                    "file of lockstep bench link|sync out=FILE",
-                    text, strerror(errno));
-    char *all = mem_alloc(FILE_MOST, 1);
-    size_t got = all ? fread(all, 1, FILE_MOST - 1, f) : 0;
-    fclose(f);
-    int rc = !all                   ? -1
-             : got == FILE_MOST - 1 ? fail("link=%s: too long", text)
-             : read_links(all, l)   ? fail("link=%s: not a file of lockstep "
-                                             "bench link|sync out=FILE",
-                                           text)
-                                    : 0;
+    if (isdigit((unsigned char)*text) && access(text, F_OK))
+        return fail("link=%s: want a rate with its unit, as 25gbit or 3MB/s",
+                    text);
+    char *all = file_read(text, FILE_MOST);
+    if (!all)
+        return fail("link=%s; want a rate, as 25gbit or 3MB/s, or a file of "
+                    "lockstep bench link|sync out=FILE",
+                    fail_message());
+    int rc = read_links(all, l) ? fail("link=%s: not a file of lockstep bench "
+                                       "link|sync out=FILE",
+                                       text)
+                                : 0;
     mem_free(all);
     return rc;
 }

@@ -47,10 +47,11 @@ int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx)
     return rc;
 }
 
-int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
+int slots_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    if (rc || s->job.cluster->rank)
-        return rc;
+    int rc = 0;
+    if (s->job.cluster->rank)
+        return 0;
     for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
         rc = slots_read(s, i, i, visit, ctx);
     return rc;

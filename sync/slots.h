@@ -8,7 +8,7 @@
 
 // sync_save() and sync_load() for strategies whose update is s->rule. Worker 0
 // visits the whole state. Return 0, or -1 after fail().
-int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
+int slots_save(struct sync *s, sync_visit *visit, void *ctx);
 int slots_load(struct sync *s, sync_visit *visit, void *ctx);
 
 // slots_read gives every range of slot i of s->rule to visit(). slots_fill lets

@@ -393,6 +393,8 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
         return -1;
     uint64_t start = now_ns();
     int rc = take_step(s, in, out);
+    if (!s->counts)
+        out->used = out->skipped ? 0 : s->job.cluster->world;
     s->step_ns += now_ns() - start;
     return end_call(s, rc);
 }
@@ -419,9 +421,9 @@ static bool keeps_state(const struct sync *s)
     return s->own_update || s->ops->slots;
 }
 
-int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
+int sync_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    rc = (keeps_state(s) ? s->ops->save : slots_save)(s, rc, visit, ctx);
+    int rc = (keeps_state(s) ? s->ops->save : slots_save)(s, visit, ctx);
     return end_call(s, rc);
 }
 

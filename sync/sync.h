@@ -92,6 +92,7 @@ struct sync_out {
                   // (backup workers)
     int missed;   // further steps that the other workers made meanwhile: params
                   // are those after step + missed
+    int used;     // gradients of workers in the updates since the last call
     double loss;  // only on worker 0, and only if the strategy has scatter():
                   // the mean loss of all workers
     int lag;      // updates by other workers that this worker's params lack; 0:
@@ -127,14 +128,20 @@ struct sync {
     // them in params; sync_whole() completes them.
     bool own_update;
     bool copy_only;
+    bool counts;      // set by open(): step() fills out->used. Else each update
+                      // takes in the gradients of all workers
     bool coming;      // parts of params or of job.copy are on their way
     int alone;        // with merge(): steps since all params were the same
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step
     uint64_t left_ns; // when the last call returned, plus the time waited since
-    uint64_t joined;  // updates that the group had made before this worker
-                      // joined a running job
+    // Set by open() and sync_bcast(). late: the group was running when this
+    // worker joined it. Then joined: steps that the group had made since it
+    // began; joined_updates: those that were updates; joined_used: the
+    // gradients in these updates.
+    bool late;
+    uint64_t joined, joined_updates, joined_used;
     struct sync_fault fault;
     struct copies *copies;
     struct rule rule; // the update, unless own_update
@@ -203,7 +210,7 @@ struct sync_ops {
                       char name[SYNC_SLOT_NAME]);
     // With own_update or slots: visit the state, as sync_save() and sync_load()
     // describe. With lends_params, save visits the parameters too.
-    int (*save)(struct sync *s, int rc, sync_visit *visit, void *ctx);
+    int (*save)(struct sync *s, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
 };
@@ -247,11 +254,11 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 // or -1 after fail().
 //
 // save: visit() is called on some workers, with ranges that together cover the
-// whole state once. `rc` is -1 if this worker has already failed to prepare for
-// the visits; if several workers visit, a failure of one ends the call on all.
+// whole state once. Workers do not exchange anything meanwhile, so the caller
+// has to wait until all have ended.
 // load: visit() is called in the same way and fills the ranges; after that
 // every worker, or server, has its state.
-int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
+int sync_save(struct sync *s, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
 
 // sync_slots: how many slots sync_save() visits. sync_slot_name: the name of

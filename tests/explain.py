@@ -7,6 +7,8 @@ browser  In headless Chromium pages have no error, their counters reach the law,
          playing, seeking and single steps work.
 """
 
+import base64
+import hashlib
 import html
 import json
 import pathlib
@@ -66,6 +68,16 @@ def data_of(page):
         r'<script id="data" type="application/json">(.*?)</script>', text, re.S)[1])
 
 
+def check_policy():
+    """Only the page's own script may run: the policy has its hash."""
+    text = (TOP / "core/virtual/page.html").read_text()
+    script, = re.findall(r"<script>(.*?)</script>", text, re.S)
+    digest = hashlib.sha256(script.encode()).digest()
+    own = f"'sha256-{base64.b64encode(digest).decode()}'"
+    said = re.search(r"script-src ([^;]*);", text)[1]
+    assert said == own, f"core/virtual/page.html: its script-src must be {own}"
+
+
 def check_sums(panel):
     """The bytes that each rank sends and receives are those of the law."""
     moved = {rank: {"out": 0, "in": 0} for rank in panel["law"]}
@@ -92,6 +104,7 @@ def check_cells(panel):
 
 def pages(bin_dir, folder):
     """Test pages without a browser."""
+    check_policy()
     for words in WAYS:
         page = folder / "way.html"
         said = run(bin_dir / "lockstep", "explain", *words, f"out={page}")
@@ -111,6 +124,8 @@ def pages(bin_dir, folder):
         took, law = re.search(r"^([\d.]+) us .*the law: ([\d.]+) us$", said, re.M)\
             .groups()
         assert took == law, (words, took, law)
+    said = run(bin_dir / "lockstep", "explain", *WAYS[0], f"out={folder}/way.html")
+    assert "chunks of 2.5 elements each; here the longest has 3." in said
     for words in REFUSED:
         said = run(bin_dir / "lockstep", "explain", *words, f"out={folder}/no.html",
                    status=1)
@@ -174,6 +189,12 @@ def run_page(bin_dir, folder):
     panel, = data_of(folder / "meets.html")["panels"]
     assert "law" not in panel  # the law is for a mean step, and step 3 sends nothing
     assert all(total == {"out": 0, "in": 0} for total in panel["total"].values())
+    cut = train(bin_dir, folder, "cut", "sync=ring", "mesh=pp2", "layers=2", "accum=4")
+    run(bin_dir / "lockstep", "explain", cut, f"out={folder}/cut.html")
+    panel, = data_of(folder / "cut.html")["panels"]
+    names = [e["args"]["name"] for e in panel["trace"]["traceEvents"]
+             if e["name"] == "process_name"]
+    assert names == ["rank 0 (pp 0) (ring)", "rank 1 (pp 1) (ring)"], names
     said = run(bin_dir / "lockstep", "explain", runs[0], folder, status=1)
     assert "has no run.json" in said
     said = run(bin_dir / "lockstep", "explain", runs[0], "step=77", f"out={page}",
@@ -203,7 +224,8 @@ def dom(browser, page, at=0, script=None):
     """The document after the page was drawn and `script` has run in it."""
     if script:
         copy = page.with_name("scripted.html")
-        copy.write_text(page.read_text().replace(
+        copy.write_text(re.sub("<meta http-equiv=.*?>", "", page.read_text(),
+                               flags=re.S).replace(
             "</body>", f"<pre id='said'></pre><script>{script}</script></body>"))
         page = copy
     text = run(browser, "--headless=new", "--no-sandbox", "--disable-gpu",
@@ -232,6 +254,39 @@ setTimeout(() => { note(); $("said").textContent = JSON.stringify(said); }, 9000
 """
 
 
+def drawn(text):
+    """The document without its scripts."""
+    return re.sub(r"<script.*?</script>", "", text, flags=re.S)
+
+
+def hostile(value, text):
+    """The same data with `text` behind every string."""
+    if isinstance(value, dict):
+        return {k: v if k == "ph" else hostile(v, text) for k, v in value.items()}
+    if isinstance(value, list):
+        return [hostile(v, text) for v in value]
+    return value + text if isinstance(value, str) else value
+
+
+def hostile_pages(program, page, policy):
+    """A page shows text of strangers as text, and runs none of it, with its policy
+    or without it."""
+    evil = "<img src=q onerror=\"document.title='OWNED'\">"
+    template = (TOP / "core/virtual/page.html").read_text()
+    if not policy:
+        template = re.sub("<meta http-equiv=.*?>", "", template, flags=re.S)
+    data = hostile(data_of(page), evil)
+    for vector in data["panels"][0]["cells"]["vectors"]:
+        vector["n"] = f"{vector['n']}{evil}"
+        vector["cuts"] = [f"{cut}{evil}" for cut in vector["cuts"]]
+    data["panels"][0]["cells"]["ranks"] = evil
+    other = page.with_name("hostile.html")
+    other.write_text(template.replace("{{DATA}}",
+                                      json.dumps(data).replace("<", "\\u003c")))
+    body = drawn(dom(program, other, .3))  # a message is under way
+    assert "<img" not in body and "&lt;img" in body and "<title>OWNED" not in body
+
+
 def browser(bin_dir, folder):
     """Test pages in a browser."""
     program = browser_of()
@@ -249,6 +304,8 @@ def browser(bin_dir, folder):
                    for c in after), after
         assert half not in (before, after)
     page = folder / "way.html"
+    hostile_pages(program, page, True)
+    hostile_pages(program, page, False)
     said = re.search(r'<pre id="said">([^<]+)</pre>',
                      dom(program, page, script=PLAY))
     half, later, earlier, again, first, end = json.loads(said[1])
@@ -256,7 +313,10 @@ def browser(bin_dir, folder):
     assert first == 0 and end == 1, (first, end)
     text = dom(program, run_page(bin_dir, folder), 1)
     assert "exposed" in text and "over tcp, 2 workers" in text
+    assert "<th>bubble</th>" not in drawn(text)
     assert [c for c in counters(text) if "law" in c]
+    text = drawn(dom(program, folder / "cut.html"))
+    assert "<th>bubble</th>" in text and ", micro-batch 3" in text
     assert "bytes to rank" in dom(program, lab_page(folder), 1)
     return 0
 

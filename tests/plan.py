@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """plan.py LOCKSTEP - lockstep plan says what a run's run.json will say, and
-refuses what lockstep train refuses; the law in it counts the bytes that are sent."""
+refuses what lockstep train refuses; the law in it counts the bytes that are sent;
+summary.json says how long stages waited, and how long by the timetable."""
 
+import csv
 import json
 import pathlib
 import subprocess
@@ -70,9 +72,33 @@ def judge_way(plan, way, has_stages, has_slices):
     assert law["bytes_tx"] == sent, (way, law, sent)
     assert law["by_verb"] == summary["bytes_tx_per_worker_step"], (way, law)
     axes = summary.get("bytes_tx_per_step_by_axis", {})
-    for key, axis, there in ("stage_tx", "pp", has_stages), ("slice_tx", "tp", has_slices):
+    parts = ("stage_tx", "pp", has_stages), ("slice_tx", "tp", has_slices)
+    for key, axis, there in parts:
         assert law[key] == (axes[axis] if there else None), (way, law, axes)
     assert (law["bubble_share"] is not None) == bool(has_stages), (way, law)
+
+
+def judge_idle(plan):
+    """The naive timetable takes the sum of all stages' times, one after the other."""
+    run, idle = plan.train(*MODEL, "sync=ring", "mesh=pp2", "pipeline=naive",
+                           "trace=on")
+    out = pathlib.Path(run["effective"]["out"])
+    with open(out / "steps.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    with open(out / "breakdown.csv", newline="") as f:
+        busy = sum(float(r["seconds"]) / int(r["steps"]) for r in csv.DictReader(f)
+                   if r["kind"] in ("forward", "backward"))
+    step, bubble = (sum(float(r[c]) for r in rows) / len(rows) * 1e-6
+                    for c in ("t_step_us", "t_bubble_us"))
+    whole = busy + max(0, step - bubble - busy / 2)
+    want = bubble / step, busy / 2 / whole, whole
+    got = (idle["bubble_share"], idle["timetable"]["bubble_share"],
+           idle["timetable"]["step_s"])
+    assert all(abs(a / b - 1) < 1e-6 for a, b in zip(want, got)), (want, got)
+    _, alone = plan.train(*MODEL, "sync=ring", "mesh=pp2,tp2", "trace=on")
+    assert alone["bubble_share"] > 0 and "timetable" not in alone, alone
+    _, alone = plan.train(*MODEL)
+    assert alone["bubble_share"] is None and "timetable" not in alone, alone
 
 
 def judge_objects(plan):
@@ -93,7 +119,8 @@ def judge_objects(plan):
     assert (way["servers"], way["beside"], way["promise"]) == (3, True, "ssp:2"), way
     assert "shard" in way["ignores"] and "wire" not in way["ignores"], way
     assert late["law"]["bytes_tx"] is None, late["law"]  # the data gives the vocabulary
-    assert link["law"]["bytes_tx"] > 0 and link["law"]["exchange_s"] is None, link["law"]
+    assert link["law"]["bytes_tx"] > 0, link["law"]
+    assert link["law"]["exchange_s"] is None, link["law"]
     assert twice["mistakes"] == ["mistake_two_updates=1"], twice["mistakes"]
     assert twice["training"]["every"] == "none", twice["training"]
     assert epochs["way"]["apart"] and epochs["way"]["every"] == 7, epochs["way"]
@@ -108,6 +135,7 @@ def main():
             (answer,) = plan.ask(line)
             assert list(answer) == ["error"] and why in answer["error"], (line, answer)
         judge_objects(plan)
+        judge_idle(plan)
         for way in WAYS:
             judge_way(plan, *way)
     print(f"{len(WAYS)} ways as planned, {len(REFUSED)} refused")

@@ -297,7 +297,7 @@ static int save_body(struct worker *w)
     }
     if (w->rank == 0)
         memcpy(carried[0], w->job.params, sizeof *carried);
-    return sync_save(w->sync, 0, copy_slot_out, vectors + 1);
+    return sync_save(w->sync, copy_slot_out, vectors + 1);
 }
 
 static int resume_body(struct worker *w)

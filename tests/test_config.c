@@ -244,6 +244,10 @@ static void backends_refuse_keys_of_others(void **state)
          "update=worker requires consistency=bsp"},
         {"sync=dps", "update=worker elastic=1", "update=worker: only"},
         {"sync=dps", "transport=mpi elastic=1", "try: transport=zmq"},
+        {"sync=sps", "verify=5 elastic=1", "verify=5: with elastic=1"},
+        {"sync=sps", "verify=5 consistency=asp", "verify=5 compares"},
+        {"sync=dps", "verify=5 consistency=ssp:3", "verify=5 compares"},
+        {"sync=dps", "elastic=1 precision=fp16", "try: loss_scale=1024"},
     };
     static const char *const good[][2] = {
         {"sync=local", "overlap=0"},     {"sync=ring", "transport=shm"},

@@ -182,7 +182,7 @@ static int count_visit(void *ctx, int slot, size_t off, float *v, size_t n)
 
 static int state_body(struct worker *w)
 {
-    return sync_save(w->sync, 0, count_visit, &w->result);
+    return sync_save(w->sync, count_visit, &w->result);
 }
 
 static void only_worker_0_has_the_state(void **state)

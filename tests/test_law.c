@@ -168,7 +168,14 @@ static void links_are_written_and_read(void **state)
     assert_int_equal(links_read(&in, "1MB/s", 1e-5), 0);
     assert_true(fabs(in.fits[0].link.bytes_per_s - 1e6) < 1e-6);
     assert_int_equal(links_read(&in, "1mB/s", 1e-5), -1);
-    assert_int_equal(links_read(&in, "1Mbit", 1e-5), -1);
+    static const char *const gigabit[] = {"1gbit", "1Gbit", "1Gbit/s", "1gbps"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(links_read(&in, gigabit[i], 1e-5), 0);
+        assert_true(fabs(in.fits[0].link.bytes_per_s - 1e9 / 8 * LINK_PAYLOAD) <
+                    1);
+    }
+    assert_int_equal(links_read(&in, "1gb", 1e-5), -1);
+    assert_int_equal(links_read(&in, "1", 1e-5), -1);
     assert_int_equal(links_read(&in, "1MB", 1e-5), -1);
     assert_true(links_error(links_find(&in, "sps"), 1e6) == 0.15);
 }

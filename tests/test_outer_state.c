@@ -52,7 +52,7 @@ static int train(struct worker *w, int from, int to)
 
 static int save_body(struct worker *w)
 {
-    if (train(w, 1, EVERY) || sync_save(w->sync, 0, keep, NULL))
+    if (train(w, 1, EVERY) || sync_save(w->sync, keep, NULL))
         return -1;
     if (w->rank == 0)
         memcpy(kept->params, w->job.params, sizeof kept->params);

@@ -100,10 +100,137 @@ static void a_step_with_all_answers_is_done(void **state)
     mem_free(v);
 }
 
+// ---- a worker dies while we save or send the optimiser's state
+
+enum { FEW = 3 };
+
+struct script {
+    struct endpoint *e;
+    enum ps_what instead; // answers every PULL with this vector; PS_WHATS: no
+    int pulls, sets;      // received
+};
+
+// Row `row` of vector `what` is all what + 1.
+static void send_slice(const struct script *s, const struct message_peer *to,
+                       enum ps_what what, uint32_t row)
+{
+    float v[SLICE];
+    for (int i = 0; i < SLICE; i++)
+        v[i] = (float)what + 1;
+    answer(s->e, to,
+           (struct ps_head){.kind = PS_SLICE, .what = what, .row = row}, v,
+           sizeof v);
+}
+
+// Round 1 restarts between the first and the second answer.
+static void answer_script(struct script *s, const struct message_peer *to,
+                          const struct ps_head *h)
+{
+    struct ps_head again = {.kind = PS_AGAIN, .round = 1, .epoch = 1};
+    if (h->kind == PS_HELLO)
+        answer(s->e, to, (struct ps_head){.kind = PS_WELCOME}, NULL, 0);
+    if (h->kind == PS_SET) {
+        struct ps_head credit = {.kind = PS_CREDIT, .row = h->row};
+        answer(s->e, to, credit, NULL, 0);
+        if (s->sets++ == 0)
+            answer(s->e, to, again, NULL, 0);
+    }
+    if (h->kind != PS_PULL)
+        return;
+    s->pulls++;
+    for (uint32_t row = 0; row < FEW; row++) {
+        send_slice(s, to, s->instead < PS_WHATS ? s->instead : h->what, row);
+        if (row == 0)
+            answer(s->e, to, again, NULL, 0);
+    }
+}
+
+static void *play_script(void *arg)
+{
+    struct script *s = arg;
+    for (bool over = false; !over; endpoint_wait(s->e, 100))
+        for (struct message *m; (m = endpoint_receive(s->e)); message_drop(m)) {
+            struct ps_head h = {0};
+            CHECK(ps_head_get(&h, m->head, m->head_bytes) == 0);
+            answer_script(s, &m->from, &h);
+            over = over || h.kind == PS_BYE;
+        }
+    return NULL;
+}
+
+static void with_script(struct script *s, void (*test)(struct client *c))
+{
+    struct endpoint_config end = {.bind = "tcp://127.0.0.1:0",
+                                  .curve = "",
+                                  .timeout_s = timeout_s};
+    struct cluster cluster = {.world = 2, .timeout_s = timeout_s, .curve = ""};
+    struct sync_job sync = {.cluster = &cluster};
+    struct ps_job job = {.world = 2,
+                         .servers = 1,
+                         .n = SLICE * FEW,
+                         .slice = SLICE,
+                         .elastic = true,
+                         .timeout_s = timeout_s};
+    pthread_t thread;
+    struct client *c = mem_alloc(1, sizeof *c);
+    sync.params = mem_alloc(job.n, sizeof(float));
+    sync.grads = mem_alloc(job.n, sizeof(float));
+    assert_int_equal(endpoint_open(&s->e, &message_zmq, &end), 0);
+    assert_int_equal(pthread_create(&thread, NULL, play_script, s), 0);
+    assert_int_equal(client_open(c, &job, &message_zmq, s->e->address, &sync),
+                     0);
+    test(c);
+    client_close(c);
+    pthread_join(thread, NULL);
+    endpoint_close(&s->e);
+    mem_free(sync.params);
+    mem_free(sync.grads);
+    mem_free(c);
+}
+
+static void set_and_pull(struct client *c)
+{
+    static float v[SLICE * FEW];
+    assert_int_equal(client_set(c, PS_SLOT0, v), 0);
+    for (int what = PS_PARAMS; what <= PS_SLOT1; what++) {
+        assert_int_equal(client_pull(c, (enum ps_what)what, v, 0, 0), 0);
+        for (int i = 0; i < SLICE * FEW; i++)
+            assert_true(v[i] == (float)what + 1);
+    }
+}
+
+// A round that restarts meanwhile repeats no other task.
+static void a_restarted_round_repeats_only_itself(void **state)
+{
+    (void)state;
+    struct script s = {.instead = PS_WHATS};
+    with_script(&s, set_and_pull);
+    assert_int_equal(s.sets, FEW);
+    assert_int_equal(s.pulls, 3);
+}
+
+static void pull_another(struct client *c)
+{
+    static float v[SLICE * FEW];
+    assert_int_equal(client_pull(c, PS_SLOT1, v, 0, 0), -1);
+    assert_non_null(strstr(fail_message(), "SLICE of row 0 of vector 1 out of "
+                                           "order"));
+    assert_true(v[0] == 0);
+}
+
+static void an_answer_with_another_vector_is_refused(void **state)
+{
+    (void)state;
+    struct script s = {.instead = PS_SLOT0};
+    with_script(&s, pull_another);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_with_all_answers_is_done),
+        cmocka_unit_test(a_restarted_round_repeats_only_itself),
+        cmocka_unit_test(an_answer_with_another_vector_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void heads_survive_a_round_trip(void **state)
                     out.value == in.value);
     }
     // written out by hand: the layout is little-endian and fixed
-    const uint8_t begin[] = {'L', 'C', 'K', 'S', 1, 0, PS_CLOCK, 0, 2, 0, 3, 0};
+    const uint8_t begin[] = {'L', 'C', 'K', 'S', 2, 0, PS_CLOCK, 0, 2, 0, 3, 0};
     assert_memory_equal(raw, begin, sizeof begin);
 }
 
@@ -98,11 +98,11 @@ static void small_messages_survive_a_round_trip(void **state)
     s.grad_scale = NAN;
     ps_step_put(raw, &s);
     assert_int_equal(ps_step_get(&t, raw, PS_STEP_BYTES), -1);
-    struct ps_result r = {2.5, 1, 3, 100, 200}, u;
+    struct ps_result r = {2.5, 1, 3, 100, 200, 300}, u;
     ps_result_put(raw, &r);
     assert_int_equal(ps_result_get(&u, raw, PS_RESULT_BYTES), 0);
     assert_true(u.norm == 2.5 && u.skipped == 1 && u.lag == 3 &&
-                u.served_out == 100 && u.served_in == 200);
+                u.served_out == 100 && u.served_in == 200 && u.used == 300);
 }
 
 static void sums_in_16_bits_have_a_divisor(void **state)

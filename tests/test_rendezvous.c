@@ -135,6 +135,67 @@ static void a_missing_worker_is_named(void **state)
     rendezvous_stop(&h);
 }
 
+// Worker 1 saves: it works for longer than the deadline, or fails. If it is
+// gone, the others miss it within the deadline.
+enum save { SAVES_LONG, SAVES_IN_VAIN, IS_GONE };
+
+static int do_nothing(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static int save_long(void *ctx)
+{
+    const struct cluster *c = ctx;
+    sleep_ns((uint64_t)(1.5e9 * c->timeout_s));
+    return 0;
+}
+
+static int save_in_vain(void *ctx)
+{
+    (void)ctx;
+    return fail("disk full");
+}
+
+static enum save saves;
+
+static void await_the_saver(struct worker *w, struct cluster *c)
+{
+    w->rc = cluster_barrier(c);
+    if (w->rc || (c->rank == 1 && saves == IS_GONE))
+        return;
+    w->rc = cluster_work(c,
+                         c->rank != 1          ? do_nothing
+                         : saves == SAVES_LONG ? save_long
+                                               : save_in_vain,
+                         c);
+}
+
+static void a_saver_may_pass_the_deadline(void **state)
+{
+    (void)state;
+    static const char *const says[] = {
+        [SAVES_IN_VAIN] = "rank 1 has failed", [IS_GONE] = "rank 1 (left)"};
+    for (saves = SAVES_LONG; saves <= IS_GONE; saves++) {
+        struct rendezvous_server *h;
+        struct worker w[3];
+        assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
+        for (int r = 0; r < 3; r++)
+            start(&w[r], rendezvous_endpoint(h), "", r, 3, 2, await_the_saver);
+        for (int r = 0; r < 3; r++) {
+            pthread_join(w[r].thread, NULL);
+            if (r == 1 && saves == SAVES_IN_VAIN)
+                assert_string_equal(w[r].message, "disk full");
+            else if (saves == SAVES_LONG || r == 1)
+                assert_int_equal(w[r].rc, 0);
+            else
+                assert_non_null(strstr(w[r].message, says[saves]));
+        }
+        rendezvous_stop(&h);
+    }
+}
+
 static void an_absent_server_is_named(void **state)
 {
     (void)state;
@@ -420,6 +481,7 @@ int main(void)
         cmocka_unit_test(all_workers_exchange),
         cmocka_unit_test(different_settings_are_named),
         cmocka_unit_test(a_missing_worker_is_named),
+        cmocka_unit_test(a_saver_may_pass_the_deadline),
         cmocka_unit_test(an_absent_server_is_named),
         cmocka_unit_test(a_port_in_use_is_refused),
         cmocka_unit_test(only_the_right_keys_are_admitted),

@@ -67,11 +67,34 @@ static void shards_refuse_save_async(void **state)
     assert_false(job_has("shards"));
 }
 
+// On a slow disk a save takes longer than timeout=, and the other workers wait
+// for it.
+static void a_save_may_take_longer_than_timeout(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"ring", "dps", "ring save_async=1",
+                                       "zero shard=3", "ring mesh=pp2"};
+    static const char slow[] =
+        "rm -rf slow; export LD_PRELOAD=" SLOW_DISK
+        " ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; "
+        "lockstep train";
+    struct job j;
+    int n = test_long() ? 5 : 2;
+    for (int i = 0; i < n; i++) {
+        job_run(&j, 100,
+                "%s %s sync=%s workers=2 steps=%d save=2 timeout=4 out=slow",
+                slow, tiny, ways[i], i < 2 ? 2 : 6);
+        assert_status(&j, 0);
+        assert_true(job_has("slow/checkpoint-2/state.json"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bytes),
         cmocka_unit_test(a_full_disk_ends_the_job),
+        cmocka_unit_test(a_save_may_take_longer_than_timeout),
         cmocka_unit_test(shards_refuse_save_async),
     };
     if (argc > 1)

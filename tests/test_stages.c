@@ -243,8 +243,10 @@ static void compare(struct line *l, const struct bench *whole,
     }
     if (first == last)
         return;
-    for (size_t i = 0; i < tied; i++)
-        most = fmax(most, fabs((double)want[i]));
+    for (size_t i = 0; i < tied; i++) {
+        double size = fabs((double)want[i]);
+        most = size > most ? size : most; // fmax() here crashes GCC 12 on arm64
+    }
     double terms = sqrt((double)ROWS * TOKENS * l->plan.micro);
     double eps =
         whole->job.precision == DTYPE_F16 ? 0x1p-10 : (double)FLT_EPSILON;

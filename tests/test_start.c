@@ -4,7 +4,11 @@
 #include "lockstep/supervise.h"
 
 #include "base/base.h"
+#include "lockstep/cores.h"
 #include "lockstep/progress.h"
+
+#include <string.h>
+#include <unistd.h>
 
 #include "tests/test.h"
 
@@ -52,11 +56,33 @@ static void a_rank_that_prints_has_started(void **state)
     assert_int_equal(run("sleep 0.3", 0), 0); // no limit
 }
 
+// A worker that the system does not keep on its cores says so: its times are
+// not those of a worker alone.
+static void cores_that_cannot_be_had_are_named(void **state)
+{
+    (void)state;
+    cpu_set_t none;
+    char text[256] = "";
+    int ends[2], before = dup(STDERR_FILENO);
+    CPU_ZERO(&none);
+    CPU_SET(CPU_SETSIZE - 1, &none);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(before >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    cores_take(&none);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[1]);
+    assert_true(read(ends[0], text, sizeof text - 1) > 0);
+    close(ends[0]);
+    assert_non_null(strstr(text, "cores: Invalid argument: this worker is "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silence_ends_the_start),
         cmocka_unit_test(a_rank_that_prints_has_started),
+        cmocka_unit_test(cores_that_cannot_be_had_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,7 +174,7 @@ static void state_moves(void **state)
     fill(&a, 1);
     assert_int_equal(worker_step(&a, 1, &out), 0);
     float *slots[] = {m, v};
-    assert_int_equal(sync_save(a.sync, 0, copy_slot_out, slots), 0);
+    assert_int_equal(sync_save(a.sync, copy_slot_out, slots), 0);
     assert_int_equal(sync_load(b.sync, copy_slot_in, slots), 0);
     memcpy(b.job.params, a.job.params, N * 4);
     fill(&a, 2);

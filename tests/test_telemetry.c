@@ -1,6 +1,7 @@
 // test_telemetry.c - writes, resumes, merges and sums up steps.csv, and checks
 // the JSON of a manifest with cJSON.
 
+#include "telemetry/cell.h"
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
 
@@ -279,6 +280,62 @@ static void manifests(void **state)
     assert_int_equal(manifest_close(&m, "/nonexistent/run.json"), -1);
 }
 
+// Names of folders with all that a CSV file treats in a special way.
+static void rows_of_any_folder_are_read(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "a,b", "pp2,tp2,", "say \"hi\"", "\"", "a b", "gr\xc3\xbc\xc3\x9f", "",
+    };
+    enum { N = sizeof names / sizeof *names };
+    char long_name[201] = "", quotes[256] = "", path[512];
+    memset(long_name, 'n', sizeof long_name - 1);
+    memset(quotes, '"', sizeof quotes - 1);
+    for (int i = 0; i < N + 2; i++) {
+        const char *name = i < N ? names[i] : i == N ? long_name : quotes;
+        struct steps *s[2];
+        struct steps_summary sum;
+        double time_s;
+        snprintf(path, sizeof path, "%s/%s", dir, name);
+        mkdir(path, 0755);
+        for (int part = 0; part < 2; part++) { // goes on after step 1
+            for (int rank = 0; rank < 2; rank++) {
+                assert_int_equal(steps_open(&s[rank], path, "ring", rank, 2,
+                                            part, false, 0, &time_s),
+                                 0);
+                const struct step_row row = {.step = part + 1,
+                                             .tokens = 100,
+                                             .loss = 2 + rank,
+                                             .step_us = 500000,
+                                             .val_loss = 3};
+                assert_int_equal(steps_write(s[rank], &row), 0);
+                assert_int_equal(steps_close(&s[rank]), 0);
+            }
+            assert_int_equal(steps_merge(path, 2), 0);
+        }
+        assert_int_equal(steps_summarise(path, 1, &sum), 0);
+        assert_int_equal(sum.steps, 2);
+        assert_int_equal(sum.ranks, 2);
+        assert_true(sum.final_loss == 2.5 && sum.final_val_loss == 3);
+    }
+}
+
+static void cells_are_quoted(void **state)
+{
+    (void)state;
+    char cell[16], row[] = "\"a,\"\"\n\",,b\n";
+    assert_int_equal(cell_write(cell, sizeof cell, "plain"), 0);
+    assert_string_equal(cell, "plain");
+    assert_int_equal(cell_write(cell, sizeof cell, "a,\"\n"), 0);
+    assert_string_equal(cell, "\"a,\"\"\n\"");
+    assert_int_equal(cell_write(cell, sizeof cell, "too,long,a,cell"), -1);
+    assert_string_equal(cell_at(row, 2), "b\n");
+    assert_string_equal(cell_at(row, 3), "\n");
+    *(char *)(uintptr_t)cell_end(row) = '\0';
+    cell_strip(row);
+    assert_string_equal(row, "a,\"\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +351,9 @@ int main(void)
                                         remove_dir),
         cmocka_unit_test_setup_teardown(unwritable, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(manifests, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(rows_of_any_folder_are_read, make_dir,
+                                        remove_dir),
+        cmocka_unit_test(cells_are_quoted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

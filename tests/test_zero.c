@@ -341,7 +341,7 @@ static int there_and_back(struct worker *w)
     struct worker local;
     struct sync_out a, b;
     if (sync_load(w->sync, copy_slot_in, given) ||
-        sync_save(w->sync, 0, copy_slot_out, taken))
+        sync_save(w->sync, copy_slot_out, taken))
         return -1;
     int rc =
         oracle_open(&local, w) || sync_load(local.sync, copy_slot_in, given);
@@ -369,44 +369,6 @@ static void state_goes_there_and_back(void **state)
         assert_memory_equal(kept[0], kept[1], sizeof *kept);
     }
     munmap(kept, 2 * sizeof *kept);
-}
-
-// If a worker cannot write its part, or worker 0 cannot make the file,
-// sync_save() fails on all workers.
-static int save_range(void *ctx, int slot, size_t off, float *v, size_t n)
-{
-    (void)slot;
-    (void)off;
-    (void)v;
-    (void)n;
-    return *(bool *)ctx ? fail("disk full") : 0;
-}
-
-static int save_fails(struct worker *w)
-{
-    int last = w->world - 1;
-    bool full = w->rank == last, fits = false;
-    const char *says = w->rank ? "rank 0 has failed" : "no folder";
-    int rc = w->rank ? 0 : fail("no folder");
-    if (!sync_save(w->sync, rc, save_range, &fits))
-        return fail("saved without a folder");
-    if (!strstr(fail_message(), says))
-        return -1;
-    if (!sync_save(w->sync, 0, save_range, &full))
-        return fail("saved on a full disk");
-    char other[64];
-    snprintf(other, sizeof other, "rank %d has failed", last);
-    return strstr(fail_message(), full ? "disk full" : other) ? 0 : -1;
-}
-
-static void all_fail_to_save(void **state)
-{
-    (void)state;
-    for (int world = 2; world <= 3; world++) {
-        struct setup s = large(world, 0);
-        s.timeout_s = 20;
-        assert_int_equal(world_run(&zero, &s, save_fails, NULL), 0);
-    }
 }
 
 // ---- memory, as the system sees it
@@ -460,7 +422,6 @@ int main(void)
         cmocka_unit_test(equals_the_ring_in_bits),
         cmocka_unit_test(gathers_the_copy),
         cmocka_unit_test(state_goes_there_and_back),
-        cmocka_unit_test(all_fail_to_save),
         cmocka_unit_test(a_worker_holds_its_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

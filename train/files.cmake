@@ -19,7 +19,7 @@ lockstep_library(about
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 
 lockstep_library(train
-  FILES train/check.c train/compute.c train/folder.c train/lend.c train/loop.c
+  FILES train/check.c train/compute.c train/folder.c train/idle.c train/lend.c train/loop.c
         train/observe.c train/pace.c train/parts.c train/place.c train/progress.c
         train/record.c train/save.c train/identity.c train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/run_state.c train/summary.c
@@ -36,8 +36,8 @@ include(tests/long.cmake)
 lockstep_test(folder LINKS train)
 lockstep_test(snapshot LINKS snapshot)
 foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mistake_jobs
-             outer_jobs
-             restart save launched memory)
+             elastic_jobs outer_jobs
+             restart rewind save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/job.c)
@@ -51,3 +51,9 @@ foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mista
     endif()
   endif()
 endforeach()
+if(TARGET test_save)
+  add_library(slow_disk MODULE tests/slow_disk.c)
+  add_dependencies(test_save slow_disk)
+  target_compile_definitions(test_save PRIVATE
+                             SLOW_DISK="$<TARGET_FILE:slow_disk>")
+endif()

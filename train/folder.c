@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -87,6 +88,55 @@ int folder_newest(const char *out, int below)
     }
     closedir(d);
     return newest;
+}
+
+int folder_latest(const char *out)
+{
+    char path[PATH];
+    if (text_into(path, sizeof path, "%s/latest", out) || access(path, F_OK))
+        return -1;
+    char *name = file_read(path, LARGEST);
+    if (name)
+        name[strcspn(name, "\n")] = '\0';
+    int n = name ? checkpoint_number(name) : -1;
+    mem_free(name);
+    return n;
+}
+
+// Renames checkpoint n to the first free name of checkpoint-n.aside-1, -2 ..:
+// rename() does not replace a folder that has files.
+static int move_aside(const char *out, int n)
+{
+    char path[PATH], aside[PATH];
+    for (int k = 1;; k++) {
+        if (text_into(path, sizeof path, "%s/checkpoint-%d", out, n) ||
+            text_into(aside, sizeof aside, "%s.aside-%d", path, k))
+            return -1;
+        if (!rename(path, aside)) {
+            log_line("%s is not in the past of this run: renamed to %s", path,
+                     aside);
+            return 0;
+        }
+        if (errno != ENOTEMPTY && errno != EEXIST)
+            return fail("%s: %s", path, strerror(errno));
+    }
+}
+
+int folder_rewind(const char *out, int step)
+{
+    char path[PATH], name[64];
+    int newest;
+    while ((newest = folder_newest(out, INT_MAX)) > step)
+        if (move_aside(out, newest))
+            return -1;
+    if (newest == folder_latest(out))
+        return 0;
+    snprintf(name, sizeof name, "checkpoint-%d", newest);
+    if (newest >= 0)
+        return folder_write(out, "latest", name);
+    if (text_into(path, sizeof path, "%s/latest", out))
+        return -1;
+    return unlink(path) ? fail("%s: %s", path, strerror(errno)) : 0;
 }
 
 // Rename the checkpoint before deleting its files, so that no folder with a

@@ -25,6 +25,15 @@ char *folder_read(const char *folder, const char *name);
 // Returns the largest N < below for which out/checkpoint-N exists, or -1.
 int folder_newest(const char *out, int below);
 
+// Returns the N of checkpoint-N, which the file out/latest names, or -1.
+int folder_latest(const char *out);
+
+// Makes checkpoint-STEP the newest one of a run that goes on after it: renames
+// each later checkpoint to checkpoint-N.aside-1 (or -2 ..), logs this, and
+// corrects the file `latest`. step -1: no checkpoint in `out` is in the past of
+// the run. Returns 0, or -1 after fail().
+int folder_rewind(const char *out, int step);
+
 // Remove all folders out/checkpoint-N but the newest `keep` (0: keep all), and
 // what unfinished saves left. Returns 0, or -1 after fail().
 int folder_prune(const char *out, int keep);

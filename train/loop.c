@@ -74,6 +74,13 @@ static void count_bytes(struct trainer *t, const struct group_stats *before,
     t->axis_out[MESH_DP] += moved.bytes_out;
 }
 
+// The tokens of one replica's gradient.
+static uint64_t step_tokens(const struct trainer *t)
+{
+    return (uint64_t)t->run.accum * (uint64_t)t->run.batch *
+           (uint64_t)t->config.context;
+}
+
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
     const struct sync *s = t->sync, before = *s; // its counters so far
@@ -131,6 +138,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
             return -1;
     }
     t->step += 1 + out.missed;
+    t->tokens += (uint64_t)out.used * step_tokens(t);
     t->position += 1 + (uint64_t)out.missed;
     if (out.missed && data_seek(t->data, t->position))
         return -1;
@@ -172,16 +180,15 @@ static int train(struct trainer *t)
 {
     struct progress progress;
     uint64_t began = now_ns();
-    uint64_t per_step = (uint64_t)t->replicas * (uint64_t)t->run.accum *
-                        (uint64_t)t->run.batch * (uint64_t)t->config.context;
     int skips = 0;
+    bool nothing = t->step == last_step(t);
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
         if (profile(t) || one_step(t, &row, &skips))
             return -1;
         row.step = t->step;
-        row.tokens = (uint64_t)t->step * per_step;
+        row.tokens = t->tokens;
         if (due(t->run.verify, t->step, t->run.steps) && check_replicas(t))
             return -1;
         if (!t->run.pace.given && due(t->run.eval, t->step, t->run.steps) &&
@@ -195,27 +202,42 @@ static int train(struct trainer *t)
             return -1;
         progress_step(&progress, t, &row);
     }
-    return profile(t);
+    // worker 0 comes back: the others could not save the last step
+    return profile(t) || (nothing && t->sync->late && t->run.save && save(t))
+               ? -1
+               : 0;
+}
+
+// Continue at the step that the others have reached. They may have done the
+// last one: then servers wait for a step that nobody will do.
+static void join(struct trainer *t)
+{
+    int steps = (int)t->sync->joined, left = t->run.steps - t->step;
+    steps = steps < left ? steps : left;
+    t->step += steps;
+    t->updates += (int)t->sync->joined_updates;
+    t->position += (uint64_t)steps;
+    t->tokens += t->sync->joined_used * step_tokens(t);
+    log_line("joins a running job after its step %d", t->step);
 }
 
 // Worker 0's weights come from a checkpoint, a file or the seed; then all
-// workers get them.
-static int begin(struct trainer *t)
+// workers get them. A worker that joins a running job gets the present ones,
+// and reads no checkpoint: it may have been removed. folder[size] becomes the
+// checkpoint's, or "".
+static int begin(struct trainer *t, char *folder, size_t size)
 {
-    char folder[CONFIG_PATH + 64];
-    if (state_find(t, folder, sizeof folder))
+    bool late = t->sync->late;
+    if (state_find(t, folder, size))
         return -1;
     bool resumed = folder[0] != '\0';
-    if (resumed ? state_load(t, folder) : state_first(t))
+    if (!late && (resumed ? state_load(t, folder) : state_first(t)))
         return -1;
     if (place_write_params(t) || sync_bcast(t->sync) ||
         (resumed && state_load_slots(t, folder)))
         return -1;
-    if (t->sync->joined) { // continue at the others' step
-        t->step = t->updates = (int)t->sync->joined;
-        t->position = t->sync->joined;
-        log_line("joins a running job after its step %d", t->step);
-    }
+    if (late)
+        join(t);
     model_params_changed(t->model);
     if (t->position && data_seek(t->data, t->position))
         return -1;
@@ -228,7 +250,9 @@ static int begin(struct trainer *t)
 
 int trainer_run(struct trainer *t, int argc, char *const *argv)
 {
-    if (begin(t) || record_begin(t, argc, argv) || train(t))
+    char folder[CONFIG_PATH + 64];
+    if (begin(t, folder, sizeof folder) || record_begin(t, argc, argv) ||
+        state_rewind(t, folder) || train(t))
         return -1;
     return record_end(t);
 }

@@ -67,12 +67,12 @@ static int find_zero(struct trainer *t)
     if (!rc && (!mine.host || mine.host != all[0].host))
         rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &a);
     if (!rc) {
-        if (!t->sync->joined) // if joined, all[0] is from the job's start
+        if (!t->sync->late) // else all[0] is from the job's start
             t->time_before = all[0].before_s;
         o->zero_ns = all[0].began_ns + (uint64_t)a.offset_ns -
                      (uint64_t)(all[0].before_s * 1e9);
         spans_set_zero(o->spans, o->zero_ns);
-        if (t->sync->joined && mine.host && mine.host == all[0].host)
+        if (t->sync->late && mine.host && mine.host == all[0].host)
             t->time_before = (double)(now_ns() - o->zero_ns) * 1e-9;
         if (a.error_ns)
             log_line("clock: %lld us ahead of worker 0's, to within %lld us",
@@ -136,7 +136,7 @@ static int put_busy(struct trainer *t)
 static int cut_earlier(const struct trainer *t)
 {
     bool is_new = !t->step && !*t->run.resume;
-    if (is_new || t->sync->joined || t->cluster->rank)
+    if (is_new || t->sync->late || t->cluster->rank)
         return 0;
     return trace_cut(t->run.out, t->time_before) ||
                    parts_cut_csv(t->run.out, "util", t->time_before)
@@ -185,10 +185,11 @@ int observe_step(struct trainer *t, const struct step_row *row)
 
 static int write_traces(struct trainer *t)
 {
-    char path[PATH], folder[PATH], name[96];
+    char path[PATH], folder[PATH], place[MESH_TEXT], name[128];
     int rank = t->cluster->rank;
     struct trace_head head = {.pid = rank, .name = name};
-    snprintf(name, sizeof name, "rank %d (%s)", rank, t->name);
+    snprintf(name, sizeof name, "rank %d%s (%s)", rank,
+             mesh_place(&t->run.mesh, rank, place), t->name);
     if (t->observe.activity) {
         uint64_t dropped =
             activity_end(t->observe.activity, &head.activity, &head.nactivity);

@@ -198,15 +198,34 @@ static int remove_summary(const struct trainer *t)
                : 0;
 }
 
+// Whether OUT holds a run that ended before its last step.
+static bool was_cut_short(const char *out)
+{
+    char run[PATH], summary[PATH];
+    return !text_into(run, sizeof run, "%s/run.json", out) &&
+           !text_into(summary, sizeof summary, "%s/summary.json", out) &&
+           !access(run, F_OK) && access(summary, F_OK);
+}
+
+// A scheduler that starts the command of a cancelled job again makes a restart,
+// as the launcher does. Looks before worker 0 writes into the folder.
+static void count_restart(struct trainer *t)
+{
+    if (!t->restarts && !strcmp(t->run.resume, "auto") &&
+        was_cut_short(t->run.out))
+        t->restarts = 1;
+}
+
 int record_begin(struct trainer *t, int argc, char *const *argv)
 {
     if (!*t->run.out)
         return 0;
+    count_restart(t);
     if (make_out(t->run.out) || take_lock(t) ||
-        (t->cluster->rank == 0 && !t->sync->joined &&
+        (t->cluster->rank == 0 && !t->sync->late &&
          config_check_out(&t->run)) ||
         steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
-                   t->cluster->world, t->step, t->sync->joined > 0, t->restarts,
+                   t->cluster->world, t->step, t->sync->late, t->restarts,
                    &t->time_before) ||
         observe_begin(t))
         return -1;

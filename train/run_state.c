@@ -19,11 +19,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH = STATE_PATH };
 
-static void seek_place(struct trainer *t, uint64_t epoch, uint64_t window)
+// Where a run continues.
+struct place {
+    int step, updates, good; // good: steps since the loss scale changed
+    float scale;
+    uint64_t position, tokens;
+};
+
+// The position in the data, in steps of this run.
+static uint64_t position(const struct trainer *t, uint64_t epoch,
+                         uint64_t window)
 {
     struct data_info info;
     data_info(t->data, &info);
@@ -32,7 +42,7 @@ static void seek_place(struct trainer *t, uint64_t epoch, uint64_t window)
     if (window % step_windows)
         log_line("resume: the batch changed; %llu sequences are read again",
                  (unsigned long long)(window % step_windows));
-    t->position = epoch * info.steps_per_epoch + window / step_windows;
+    return epoch * info.steps_per_epoch + window / step_windows;
 }
 
 void state_data_hash(const struct trainer *t, char hash[STATE_HASH])
@@ -105,7 +115,7 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
 
 // Finds a run's newest undamaged checkpoint of a step before `below`. Returns
 // 1, or 0 if there is none, or -1 after fail(). Logs each damaged checkpoint
-// that it finds.
+// that it finds, unless a running job has removed it meanwhile.
 static int find_whole(const char *run, int below, char *folder, size_t size)
 {
     for (int step; (step = folder_newest(run, below)) >= 0; below = step) {
@@ -113,10 +123,25 @@ static int find_whole(const char *run, int below, char *folder, size_t size)
             return -1;
         if (!whole_check(folder))
             return 1;
-        log_line("%s; looking for an older checkpoint", fail_message());
+        if (!access(folder, F_OK))
+            log_line("%s; looking for an older checkpoint", fail_message());
     }
     folder[0] = '\0';
     return 0;
+}
+
+// Does the same, but begins with the checkpoint that the file `latest` names:
+// later ones are no part of the run's history. It tries again if a running job
+// has saved meanwhile, and may have removed the checkpoints that it looked at.
+static int find_latest(const char *run, char *folder, size_t size)
+{
+    int found, latest;
+    do {
+        latest = folder_latest(run);
+        bool known = folder_newest(run, latest + 1) >= 0;
+        found = find_whole(run, known ? latest + 1 : INT_MAX, folder, size);
+    } while (found == 0 && latest != folder_latest(run));
+    return found;
 }
 
 // Fails with the damage, and names an older checkpoint to try.
@@ -161,32 +186,12 @@ static int find(const struct run *run, char *folder, size_t size)
     const char *of = newest ? run->out : run->resume;
     if (folder_newest(of, INT_MAX) < 0) // `of` may be a checkpoint itself
         return newest ? 0 : find_named(of, folder, size);
-    int found = find_whole(of, INT_MAX, folder, size);
+    int found = find_latest(of, folder, size);
     if (found == 0)
         return fail("resume=%s: every checkpoint in %s is damaged; try: "
                     "another out= to start a new run",
                     run->resume, of);
     return found < 0 ? -1 : 0;
-}
-
-// Only worker 0 looks for the checkpoint, and tells the others. So all workers
-// take the same one, even if a file is damaged, or if a slow file system does
-// not show it to every worker yet.
-int state_find(const struct trainer *t, char *folder, size_t size)
-{
-    struct {
-        bool found;
-        char text[CONFIG_PATH + 64]; // the folder, or why there is none
-    } answer = {.found = true};
-    if (t->cluster->rank == 0 &&
-        find(&t->run, answer.text, sizeof answer.text)) {
-        answer.found = false;
-        snprintf(answer.text, sizeof answer.text, "%s", fail_message());
-    }
-    if (cluster_bcast(t->cluster, &answer, sizeof answer))
-        return -1;
-    return answer.found ? text_into(folder, size, "%s", answer.text)
-                        : fail("%s", answer.text);
 }
 
 // A number of state.json in [0, 2^53).
@@ -237,13 +242,30 @@ static int same_model(const struct trainer *t, const cJSON *j,
     return 0;
 }
 
-static int read_state(struct trainer *t, const cJSON *j, const char *folder)
+// The tokens trained on so far. An older version did not write them: they are
+// taken to be those of steps as large as the present ones.
+static int get_tokens(const struct trainer *t, const cJSON *j,
+                      const char *folder, double *tokens)
+{
+    double step = 0;
+    if (cJSON_GetObjectItemCaseSensitive(j, "tokens"))
+        return get_number(j, folder, "tokens", tokens);
+    if (get_number(j, folder, "step", &step))
+        return -1;
+    *tokens =
+        step * t->replicas * t->run.accum * t->run.batch * t->whole.context;
+    return 0;
+}
+
+static int read_numbers(const struct trainer *t, const cJSON *j,
+                        const char *folder, struct place *out)
 {
     double version = 0, step = 0, updates = 0, epoch = 0, window = 0;
-    double scale = 0, good = 0;
+    double scale = 0, good = 0, tokens = 0;
     if (get_number(j, folder, "version", &version) ||
         get_number(j, folder, "step", &step) ||
         get_number(j, folder, "updates", &updates) ||
+        get_tokens(t, j, folder, &tokens) ||
         get_number(j, folder, "epoch", &epoch) ||
         get_number(j, folder, "windows_of_epoch", &window) ||
         get_real(j, folder, "loss_scale", &scale) ||
@@ -254,22 +276,71 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
         return fail("%s/state.json: version %.0f, step %.0f, %.0f updates, "
                     "loss scale %g: not a state that this program wrote",
                     folder, version, step, updates, scale);
-    char hash[STATE_HASH];
-    state_data_hash(t, hash);
+    *out = (struct place){
+        .step = (int)step,
+        .updates = (int)updates,
+        .good = (int)good,
+        .scale = (float)scale,
+        .position = position(t, (uint64_t)epoch, (uint64_t)window),
+        .tokens = (uint64_t)tokens,
+    };
+    return 0;
+}
+
+// Reads the numbers of state.json.
+static int read_state(const struct trainer *t, const char *folder,
+                      struct place *out)
+{
+    char hash[STATE_HASH], *text = folder_read(folder, "state.json");
+    if (!text)
+        return -1;
+    cJSON *j = cJSON_Parse(text);
+    int rc = j ? read_numbers(t, j, folder, out)
+               : fail("%s/state.json: not JSON", folder);
     const cJSON *old = cJSON_GetObjectItemCaseSensitive(j, "data_hash_xxh3");
-    if (t->cluster->rank == 0 && cJSON_IsString(old) &&
-        strcmp(old->valuestring, hash))
+    state_data_hash(t, hash);
+    if (!rc && cJSON_IsString(old) && strcmp(old->valuestring, hash))
         log_line("resume: the data is not what %s was trained on (hash %s, "
                  "now %s)",
                  folder, old->valuestring, hash);
-    t->step = (int)step;
-    t->updates = (int)updates;
-    if (t->scaling) {
-        t->scale.scale = (float)scale;
-        t->scale.good = (int)good;
+    cJSON_Delete(j);
+    mem_free(text);
+    return rc;
+}
+
+// What worker 0 tells the others of the checkpoint.
+struct answer {
+    bool found;
+    struct place place;
+    char text[CONFIG_PATH + 64]; // the folder, or why there is none
+};
+
+// Only worker 0 looks for the checkpoint, and tells the others. So all workers
+// take the same one, even if a file is damaged, or if a slow file system does
+// not show it to every worker yet. A worker that joins a running job is told
+// what worker 0 found when the job began.
+int state_find(struct trainer *t, char *folder, size_t size)
+{
+    struct answer a = {.found = true};
+    if (t->cluster->rank == 0 && !t->sync->late &&
+        (find(&t->run, a.text, sizeof a.text) ||
+         (*a.text && read_state(t, a.text, &a.place)))) {
+        a.found = false;
+        snprintf(a.text, sizeof a.text, "%s", fail_message());
     }
-    seek_place(t, (uint64_t)epoch, (uint64_t)window);
-    return 0;
+    if (cluster_bcast(t->cluster, &a, sizeof a))
+        return -1;
+    if (!a.found)
+        return fail("%s", a.text);
+    t->step = a.place.step;
+    t->updates = a.place.updates;
+    t->position = a.place.position;
+    t->tokens = a.place.tokens;
+    if (*a.text && t->scaling) {
+        t->scale.scale = a.place.scale;
+        t->scale.good = a.place.good;
+    }
+    return text_into(folder, size, "%s", a.text);
 }
 
 // Loads this worker's ranges of the parameters. Used if no worker has all of
@@ -311,15 +382,7 @@ int state_first(struct trainer *t)
 int state_load(struct trainer *t, const char *folder)
 {
     struct state_files files;
-    char *text = folder_read(folder, "state.json");
-    if (!text)
-        return -1;
-    cJSON *j = cJSON_Parse(text);
-    int rc =
-        j ? read_state(t, j, folder) : fail("%s/state.json: not JSON", folder);
-    cJSON_Delete(j);
-    mem_free(text);
-    if (rc || state_files(&files, folder))
+    if (state_files(&files, folder))
         return -1;
     if (t->cluster->rank == 0)
         log_line("resuming from %s, step %d", folder, t->step);
@@ -327,6 +390,25 @@ int state_load(struct trainer *t, const char *folder)
         return load_params(t, files.model);
     return t->cluster->rank ? 0
                             : checkpoint_read(files.model, &t->whole, t->host);
+}
+
+// Whether two paths lead to the same folder.
+static bool is_same(const char *one, const char *other)
+{
+    struct stat a, b;
+    return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+int state_rewind(const struct trainer *t, const char *folder)
+{
+    char own[PATH];
+    const char *out = t->run.out;
+    if (t->cluster->rank || !*out || t->sync->late)
+        return 0;
+    if (text_into(own, sizeof own, "%s/checkpoint-%d", out, t->step))
+        return -1;
+    return folder_rewind(out, is_same(folder, own) ? t->step : -1);
 }
 
 int state_load_slots(struct trainer *t, const char *folder)

@@ -8,7 +8,8 @@
 //                        state.json             step, position, loss scale;
 //                                               hashes of the files (whole.h)
 //                        symbols.txt            tokens as text, for sampling
-//     OUT/latest                                the newest folder's name
+//     OUT/latest                                the newest folder's name;
+//                                               this one is resumed
 //
 // A checkpoint is written to a folder whose name begins with a dot, then
 // fsynced and renamed. So a folder with the final name is always complete, even
@@ -35,13 +36,18 @@ void state_close(struct trainer *t);
 
 // The path of the checkpoint that resume= names, in folder[size]. For a run's
 // folder it is the newest undamaged checkpoint; for "auto" the newest of OUT,
-// or "" if there is none. All workers call it and get the same path.
-int state_find(const struct trainer *t, char *folder, size_t size);
+// or "" if there is none. All workers call it and get the same path, and the
+// checkpoint's step, data position and loss scale.
+int state_find(struct trainer *t, char *folder, size_t size);
 
-// Begins from `folder`. Every worker gets step, data position and loss scale;
-// worker 0 gets the weights, or each worker its shard. Call it before
-// sync_bcast().
+// Begins from `folder`: worker 0 gets the weights, or each worker its shard.
+// Call it before sync_bcast().
 int state_load(struct trainer *t, const char *folder);
+
+// A run has one line of history. So the checkpoints in OUT that are not in the
+// past of the run that begins from `folder` ("": from its first weights) are
+// moved aside. All workers call it; worker 0 does it.
+int state_rewind(const struct trainer *t, const char *folder);
 
 // Makes a run's first weights, from the file of init= or from the seed, on
 // worker 0 or in shards. Call it before sync_bcast().

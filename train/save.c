@@ -7,6 +7,10 @@
 // checkpoints. A kill at any moment leaves at worst a folder with a name that
 // begins with a dot. The next save removes it.
 //
+// Workers at the same step wait for one another after each of these parts,
+// however long it takes (cluster_work()). Otherwise those that have nothing to
+// write would miss worker 0 in the next step.
+//
 // save_async=1 is allowed only if worker 0 has all of the state. Worker 0
 // copies the state, and a thread writes the copy while steps go on
 // (snapshot.h). The cost is the copy's memory, and the time of copying instead
@@ -74,6 +78,7 @@ static cJSON *state_json(const struct trainer *t)
     cJSON_AddNumberToObject(j, "version", 1);
     cJSON_AddNumberToObject(j, "step", t->step);
     cJSON_AddNumberToObject(j, "updates", t->updates);
+    cJSON_AddNumberToObject(j, "tokens", (double)t->tokens);
     cJSON_AddNumberToObject(j, "epoch", (double)epoch);
     cJSON_AddNumberToObject(j, "windows_of_epoch", (double)window);
     cJSON_AddNumberToObject(j, "loss_scale", (double)t->scale.scale);
@@ -231,22 +236,70 @@ static int write_part(struct trainer *t, struct saving *s)
     return t->members->rank ? 0 : write_range(s, SYNC_PARAMS, 0, t->params, n);
 }
 
-static int save_now(struct trainer *t, struct saving *s)
+// ---- parts of a save
+
+struct save {
+    struct trainer *t;
+    struct saving s;
+};
+
+static bool is_writer(const struct save *save)
 {
-    bool writer = t->cluster->rank == 0;
+    return save->t->cluster->rank == 0;
+}
+
+// Does a part of a save, and waits until all workers have done theirs. With
+// parameter servers workers may save at different times; then nobody waits.
+static int together(struct save *save, int (*part)(void *ctx))
+{
+    const struct sync_settings *set = &save->t->settings;
+    bool own_pace = set->consistency.kind != CONSISTENCY_BSP || set->backup ||
+                    set->elastic || save->t->run.mistake_own_steps.steps;
+    return own_pace ? part(save) : cluster_work(save->t->cluster, part, save);
+}
+
+static int settle(void *ctx)
+{
+    struct save *save = ctx;
+    return state_settle(save->t, true) || describe(&save->s, save->t) ? -1 : 0;
+}
+
+static int make_folder(void *ctx)
+{
+    struct save *save = ctx;
+    return is_writer(save) ? begin_folder(&save->s) : 0;
+}
+
+static int write_ranges(void *ctx)
+{
+    struct save *save = ctx;
+    struct trainer *t = save->t;
+    return sync_save(t->sync, write_range, &save->s) ||
+                   (is_part(t) && write_part(t, &save->s))
+               ? -1
+               : 0;
+}
+
+static int write_rest(void *ctx)
+{
+    struct save *save = ctx;
+    struct trainer *t = save->t;
     const float *params = NULL;
-    int rc = writer ? begin_folder(s) : 0;
-    if (is_part(t))
-        rc = cluster_check(t->cluster, rc); // wait for the folder
-    rc = sync_save(t->sync, rc, write_range, s);
-    if (is_part(t))
-        rc = cluster_check(t->cluster, rc ? rc : write_part(t, s));
-    if (!rc && writer && !s->by_ranges && !(params = place_read(t, t->params)))
-        rc = -1;
-    if (!rc && writer)
-        rc = end_folder(s, params);
-    if (rc && writer)
-        file_remove_folder(s->next);
+    if (!is_writer(save))
+        return 0;
+    if (!save->s.by_ranges && !(params = place_read(t, t->params)))
+        return -1;
+    return end_folder(&save->s, params);
+}
+
+static int save_now(struct save *save)
+{
+    int rc = together(save, make_folder) || together(save, write_ranges) ||
+                     together(save, write_rest)
+                 ? -1
+                 : 0;
+    if (rc && is_writer(save))
+        file_remove_folder(save->s.next);
     return rc;
 }
 
@@ -295,18 +348,20 @@ static int open_saver(struct saver **saver, const struct saving *s)
                                           model_nparams(&s->config));
 }
 
-static int save_later(struct trainer *t, struct saving *s)
+static int save_later(struct save *save)
 {
-    bool writer = t->cluster->rank == 0;
-    int rc = writer ? open_saver(&t->saver, s) : 0;
-    struct saver *saver = t->saver;
-    if (!rc && writer) {
-        saver->saving = *s;
-        *s = (struct saving){.state = NULL}; // the thread owns it now
+    struct trainer *t = save->t;
+    if (is_writer(save)) {
+        if (open_saver(&t->saver, &save->s))
+            return -1;
+        t->saver->saving = save->s;
+        save->s = (struct saving){.state = NULL}; // the thread owns it now
     }
-    rc = sync_save(t->sync, rc, copy_range, saver);
-    if (rc || !writer)
-        return rc;
+    struct saver *saver = t->saver;
+    if (sync_save(t->sync, copy_range, saver))
+        return -1;
+    if (!is_writer(save))
+        return 0;
     const float *params = place_read(t, t->params);
     if (!params)
         return -1;
@@ -317,14 +372,13 @@ static int save_later(struct trainer *t, struct saving *s)
 
 int state_save(struct trainer *t)
 {
-    struct saving s = {.state = NULL};
+    struct save save = {.t = t};
     bool last = t->step == t->run.steps;
-    int rc = state_settle(t, true) || describe(&s, t) || sync_whole(t->sync)
-                 ? -1
-                 : 0;
+    bool later = t->run.save_async && !last;
+    int rc = together(&save, settle) || sync_whole(t->sync) ? -1 : 0;
     if (!rc)
-        rc = t->run.save_async && !last ? save_later(t, &s) : save_now(t, &s);
-    drop(&s);
+        rc = later ? save_later(&save) : save_now(&save);
+    drop(&save.s);
     return rc;
 }
 

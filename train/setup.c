@@ -117,8 +117,10 @@ static int meet(struct trainer *t)
         .curve = r->curve,
         .timeout_s = r->timeout,
     };
-    const struct cluster_ops *ops =
-        control_plane_find(r->cluster, row, config.world);
+    // a single worker of servers that comes back asks them where it was
+    bool serves = row->launch == LAUNCH_SERVERS && *r->rendezvous;
+    bool alone = config.world == 1 && !serves;
+    const struct cluster_ops *ops = control_plane_find(r->cluster, row, alone);
     if (!ops || serve_rendezvous(t, row, ops) ||
         cluster_open(&t->cluster, ops, &config))
         return -1;

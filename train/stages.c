@@ -13,6 +13,10 @@
 // before may be on its way out. With several chunks the stages form a circle,
 // and every gradient that may arrive has a buffer of its own.
 
+//
+// A message may have to wait until each other stage has done a forward and a
+// backward, one after the other. timeout= is the deadline of one of these.
+
 #include "train/stages.h"
 
 #include "base/base.h"
@@ -25,6 +29,7 @@
 #include <string.h>
 
 struct stages {
+    struct cluster patient;           // the line, with the deadline of a wait
     struct group *forward, *backward; // residual streams; their gradients
     struct action *order[2];          // by kind: this stage's, in order
     int total;                        // of each kind
@@ -122,7 +127,7 @@ static struct group *open_group(const struct trainer *t, const char *name)
 {
     struct group_job job = {
         .name = name,
-        .cluster = t->line,
+        .cluster = &t->stages->patient,
         .dev = t->dev,
         .grain = SHARED, // of stages_sum()
         .depth = 4 * (size_t)timetable_length(&t->plan) + 8,
@@ -180,6 +185,8 @@ int stages_open(struct trainer *t)
     struct stages *s = t->stages = mem_alloc(1, sizeof *s);
     if (!s || list_actions(t, s) || open_buffers(t, s))
         return -1;
+    s->patient = *t->line;
+    s->patient.timeout_s *= 2 * (t->plan.stages - 1);
     s->forward = open_group(t, "activations");
     s->backward = s->forward ? open_group(t, "gradients") : NULL;
     return s->backward ? 0 : -1;

@@ -8,8 +8,10 @@
 #include "device/device.h"
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
+#include "train/idle.h"
 #include "train/trainer.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { PATH = CONFIG_PATH + 64 };
@@ -136,6 +138,24 @@ static void add_ranks(struct manifest *m, const struct trainer *t,
     manifest_end(m);
 }
 
+// Adds how long the stages waited, and how long they would have waited by the
+// timetable.
+static void add_stages(struct manifest *m, const struct trainer *t,
+                       const struct steps_summary *s)
+{
+    struct idle idle = {.bubble = NAN};
+    bool stages = t->plan.stages > 1;
+    if (stages)
+        idle_of(t, s->mean_step_s, s->mean_bubble_s, &idle);
+    manifest_number(m, "bubble_share", idle.bubble);
+    if (!stages || t->slices)
+        return;
+    manifest_begin(m, "timetable");
+    manifest_number(m, "bubble_share", idle.timetable_bubble);
+    manifest_number(m, "step_s", idle.timetable_s);
+    manifest_end(m);
+}
+
 static int write_summary(const struct trainer *t, const struct rank_report *all)
 {
     struct group_stats moved = {0};
@@ -173,6 +193,7 @@ static int write_summary(const struct trainer *t, const struct rank_report *all)
     manifest_number(m, "peak_memory_bytes", (double)all->peak_bytes);
     add_memory(m, &all->memory);
     add_ranks(m, t, all);
+    add_stages(m, t, &s);
     add_mfu(m, t, &s);
     return manifest_close(&m, path);
 }

@@ -28,7 +28,8 @@ struct trainer {
     struct run run;
     struct run asked;           // settings by the user, without the launcher's
     bool launched;              // started by lockstep, which watches
-    int restarts;               // how often the launcher has restarted the job
+    int restarts;               // how often the launcher has restarted the job;
+                                // 1 if it was started again with resume=auto
     struct model_config config; // this worker's part of the model, or all of it
     struct model_config whole;  // the whole model
     struct optim_config optim;
@@ -75,6 +76,7 @@ struct trainer {
     char name[CONFIG_WORD];   // of the backend
     int step;                 // steps done so far
     int updates;              // steps that were not skipped
+    uint64_t tokens;          // of all gradients that entered an update
     uint64_t position;        // in the data, in steps of this batch and world
     double time_before;       // seconds that earlier parts of the run took
     struct memory memory;     // of this process, predicted

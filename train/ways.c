@@ -44,8 +44,8 @@ const struct way *way_find(const struct backend *b)
     return &ways[b - backend_at(0)]; // both have backends.def's order
 }
 
-const struct cluster_ops *control_plane_find(const char *name,
-                                             const struct backend *b, int world)
+const struct cluster_ops *
+control_plane_find(const char *name, const struct backend *b, bool alone)
 {
     int rank, launched_world;
     if (!strcmp(name, "auto")) {
@@ -53,7 +53,7 @@ const struct cluster_ops *control_plane_find(const char *name,
             b->launch != LAUNCH_ALONE)
             name = cluster_mpi.name;
         else
-            name = world == 1 ? cluster_local.name : cluster_zmq.name;
+            name = alone ? cluster_local.name : cluster_zmq.name;
     }
     for (int i = 0; i < CONTROL_PLANES; i++)
         if (!strcmp(control_planes[i]->name, name))

@@ -4,6 +4,8 @@
 #ifndef TRAIN_WAYS_H
 #define TRAIN_WAYS_H
 
+#include <stdbool.h>
+
 struct backend;
 struct cluster_ops;
 struct group_ops;
@@ -20,9 +22,9 @@ struct way {
 const struct way *way_find(const struct backend *b);
 
 // Finds the control plane for `name`, a value of the key cluster=; "auto"
-// chooses what the launcher, the backend and the number of workers need. NULL
-// after fail().
+// chooses what the launcher and the backend need. alone: there is nobody to
+// meet. NULL after fail().
 const struct cluster_ops *
-control_plane_find(const char *name, const struct backend *b, int world);
+control_plane_find(const char *name, const struct backend *b, bool alone);
 
 #endif

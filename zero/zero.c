@@ -43,7 +43,6 @@
 #include "zero/zero.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
 #include "group/group.h"
 #include "optim/segment.h"
 #include "sync/members.h"
@@ -311,21 +310,11 @@ static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
     return 0;
 }
 
-static int visit_all(struct sync *s, sync_visit *visit, void *ctx)
+static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     if (s->lends_params && zero_ranges(s, SYNC_PARAMS, visit, ctx))
         return -1;
     return zero_load(s, visit, ctx);
-}
-
-// Worker 0 has made the file that the others write to. It continues when all
-// have written.
-static int zero_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
-{
-    struct cluster *c = s->job.cluster;
-    return cluster_check(c, rc) || cluster_check(c, visit_all(s, visit, ctx))
-               ? -1
-               : 0;
 }
 
 static void zero_close(struct sync *s)

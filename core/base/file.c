@@ -38,6 +38,14 @@ FILE *file_open(const char *path)
     return NULL;
 }
 
+bool file_line(char *line, int size, FILE *f)
+{
+    if (!fgets(line, size, f))
+        return false;
+    size_t n = strlen(line);
+    return n + 1 == (size_t)size || (n > 0 && line[n - 1] == '\n') || feof(f);
+}
+
 char *file_read(const char *path, size_t most)
 {
     struct stat st;

@@ -4,6 +4,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/uio.h>
@@ -11,6 +12,10 @@
 // Opens a regular file for reading. Refuses a FIFO or a device, which could
 // block or never end. NULL after fail().
 FILE *file_open(const char *path);
+
+// Reads the next line as fgets() does. Returns false at the end, and at a zero
+// byte: what follows is not text, and in a sparse file it may be very long.
+bool file_line(char *line, int size, FILE *f);
 
 // Reads a file of at most `most` bytes as text. The caller frees it with
 // mem_free(). NULL after fail().

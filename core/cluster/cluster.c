@@ -44,17 +44,21 @@ int cluster_allgather(struct cluster *c, const void *in, void *out,
     return c->ops->allgather(c, in, out, bytes);
 }
 
+int cluster_blame(const struct cluster *c, int rank)
+{
+    sleep_ns(300000000);
+    return fail("rank %d has failed; its own line says why",
+                cluster_job_rank(c->ranks, rank));
+}
+
 int cluster_check(struct cluster *c, int rc)
 {
     char mine = rc != 0, *all = mem_alloc((size_t)c->world, 1);
     if (!all || cluster_allgather(c, &mine, all, 1))
         rc = -1;
     for (int r = 0; !rc && r < c->world; r++)
-        if (all[r]) {
-            sleep_ns(300000000);
-            rc = fail("rank %d has failed; its own line says why",
-                      cluster_job_rank(c->ranks, r));
-        }
+        if (all[r])
+            rc = cluster_blame(c, r);
     mem_free(all);
     return rc;
 }

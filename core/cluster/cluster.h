@@ -94,6 +94,16 @@ int cluster_barrier(struct cluster *c);
 // so that the cause is logged first.
 int cluster_check(struct cluster *c, int rc);
 
+// Fails because a rank has failed, 0.3 s later, so that the cause is logged
+// first.
+int cluster_blame(const struct cluster *c, int rank);
+
+// Every worker does work(ctx), and waits until all have done theirs, however
+// long that takes. Only a worker that is dead or frozen is missed after
+// timeout_s. All workers of the job call it, also those of a part (split.h).
+// work() must not use the control plane. Results are those of cluster_check().
+int cluster_work(struct cluster *c, int (*work)(void *ctx), void *ctx);
+
 // v[0..n) = sum over ranks, added in rank order: the same bits everywhere. 0,
 // or -1 after fail().
 int cluster_sum(struct cluster *c, double *v, int n);

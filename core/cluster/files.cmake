@@ -1,7 +1,7 @@
 lockstep_library(cluster
   FILES core/cluster/cluster.c core/cluster/launched.c core/cluster/single.c
-        core/cluster/split.c
-  LINKS base)
+        core/cluster/split.c core/cluster/work.c
+  LINKS base Threads::Threads)
 lockstep_library(cluster_virtual
   FILES core/cluster/virtual_cluster.c
   LINKS cluster virtual base)

@@ -230,6 +230,31 @@ int config_check_backend(const struct run *r, const struct backend *b)
     return b->servers ? settings_check(&r->settings) : 0;
 }
 
+// Refuses settings that do not work if workers are at different steps, or come
+// later than others.
+static int check_in_step(const struct run *r, const struct backend *b)
+{
+    const struct sync_settings *set = &r->settings;
+    bool bsp = set->consistency.kind == CONSISTENCY_BSP;
+    if (!b->servers)
+        return 0;
+    if (r->verify && !bsp)
+        return fail("verify=%d compares parameters of the same step, and under "
+                    "consistency=ssp and asp workers' parameters differ; try: "
+                    "consistency=bsp, or no verify=",
+                    r->verify);
+    if (r->verify && set->elastic)
+        return fail("verify=%d: with elastic=1 a worker that was away has "
+                    "missed comparisons; try: elastic=0, or no verify=",
+                    r->verify);
+    if (set->elastic && bsp && r->precision == PRECISION_FP16 &&
+        r->loss_scale == 0)
+        return fail("elastic=1: a worker that was away does not know the loss "
+                    "scale that precision=fp16 has reached; try: "
+                    "loss_scale=1024, or precision=bf16");
+    return 0;
+}
+
 // Refuses settings that do not work if workers' parameters differ between two
 // exchanges.
 static int check_apart(const struct run *r, const struct backend *b)
@@ -435,5 +460,8 @@ int config_check(const struct run *r)
                     r->curve, b->name);
     if (r->world == 0 && r->rank >= 0)
         return fail("rank=%d without world; try: world=N", r->rank);
-    return config_check_backend(r, b) || check_apart(r, b) ? -1 : 0;
+    return config_check_backend(r, b) || check_in_step(r, b) ||
+                   check_apart(r, b)
+               ? -1
+               : 0;
 }

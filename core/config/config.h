@@ -109,7 +109,7 @@ struct run {
     struct straggler straggler;
     struct pace pace;
     struct own_steps mistake_own_steps;
-    char net[CONFIG_WORD]; // RATE[,hosts=N]: emulated links; "" for none
+    char net[CONFIG_WORD]; // [?]RATE[,hosts=N]: emulated links; "" for none
     double timeout;        // s, of every wait
     int restarts;          // at most, after failures; 0: none
 

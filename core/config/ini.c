@@ -8,6 +8,7 @@
 #include "config/config.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "config/ini.h"
 #include "config/json.h"
 
@@ -87,11 +88,10 @@ static int read_file(struct run *r, const char *path)
         return fail("%s: a folder; try: %s/run.json to repeat a run, or "
                     "resume=%s to go on with it",
                     path, path, path);
-    FILE *f = fopen(path, "rb");
+    FILE *f = file_open(path);
     if (!f)
-        return fail("%s: %s; want key=value or the path of an INI file "
-                    "or run.json",
-                    path, strerror(errno));
+        return fail("%s; want key=value or the path of an INI file or run.json",
+                    fail_message());
     int err = -1;
     char *text = mem_alloc(INI_LARGEST, 1);
     if (text) {

@@ -178,7 +178,8 @@ static const struct key rows[] = {
  .help = "how many checkpoints to keep, the newest ones"},
 {"output", "verify", "0", KEY_INT, AT(verify), 1, 1e9, "never",
  .unit = "steps",
- .help = "check every N steps that all replicas are bit-identical"},
+ .help = "check every N steps that all replicas are bit-identical; not with "
+         "elastic=1, nor with consistency=ssp or asp"},
 {"output", "resume", "", KEY_TEXT, AT(resume), .local = true, .once = true,
  .unit = "path",
  .help = "go on from a checkpoint: the folder of a run or of a checkpoint, "
@@ -264,7 +265,8 @@ static const struct key rows[] = {
          "as backward instead of computing; messages travel as in training"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
  .help = "RATE[,hosts=N], as in 1gbit: each worker and server on an emulated "
-         "host behind links of that rate; needs root"},
+         "host behind links of that rate; needs root; ?RATE: without root go "
+         "on without such links"},
 
 {"backend", "wire", "fp32", KEY_CHOICE, SET(wire), .words = WIRE_FORMATS,
  .help = "number format of gradients while they travel"},

@@ -44,7 +44,7 @@ static const struct vector_ops *choose(void)
 {
     const struct vector_ops *best = &vector_scalar;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    if (__builtin_cpu_supports("avx2")) // such processors have F16C, too
         best = &vector_avx2;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
         best = &vector_avx512;

@@ -10,7 +10,8 @@
 // When the caller awaits, the thread stops driving after its present poll step.
 // If the caller is about to await a verb, that verb does not wake the thread at
 // all. Without a thread (job.thread=false, or a carrier that cannot use one)
-// data move inside the verbs and in group_await().
+// data move inside the verbs and in group_await(). The deadline counts only
+// while the caller awaits: as long as it computes, others may compute, too.
 
 #include "group/group.h"
 
@@ -59,6 +60,7 @@ struct driver {
     bool thread;    // else the caller
     uint64_t until; // the ticket to stop at; 0: after one poll step
     uint64_t spin_ns;
+    uint64_t since_ns;     // see struct group
     uint64_t posted, done; // tickets, at its last look
 };
 
@@ -91,6 +93,7 @@ static int poll_step(struct group *g, struct driver *d)
     for (; p->begun < d->posted; p->begun++)
         if (g->ops->begin(g, &p->queue[p->begun % g->job.depth]))
             return -1;
+    g->since_ns = d->since_ns;
     if (waits && g->ops->wait(g, d->spin_ns))
         return -1;
     return g->ops->advance(g, &d->done);
@@ -138,7 +141,9 @@ static void *communicate(void *arg)
         if (p->driven || p->awaiting || p->done == p->posted)
             pthread_cond_wait(&p->change, &p->lock);
         else
-            drive(g, (struct driver){.thread = true, .until = UINT64_MAX});
+            drive(g, (struct driver){.thread = true,
+                                     .until = UINT64_MAX,
+                                     .since_ns = UINT64_MAX});
     }
     unlock(p);
     return NULL;
@@ -232,13 +237,16 @@ int group_recv(struct group *g, const struct group_vector *v, int from,
 int group_await(struct group *g, uint64_t ticket)
 {
     struct progress *p = g->progress;
+    struct driver d = {.until = ticket,
+                       .spin_ns = SPIN_NS,
+                       .since_ns = now_ns()};
     lock(p);
     CHECK(ticket <= p->posted);
     while (p->done < ticket && !p->failed) {
         bool told = p->awaiting;
         p->awaiting = true;
         if (!p->driven) {
-            drive(g, (struct driver){.until = ticket, .spin_ns = SPIN_NS});
+            drive(g, d);
             continue;
         }
         if (!told && g->ops->wake)
@@ -252,6 +260,12 @@ int group_await(struct group *g, uint64_t ticket)
     int rc = p->done < ticket ? fail("%s", p->why) : 0;
     unlock(p);
     return rc;
+}
+
+uint64_t group_waited(uint64_t since_ns, uint64_t moved_ns)
+{
+    uint64_t now = now_ns(), since = since_ns > moved_ns ? since_ns : moved_ns;
+    return now > since ? now - since : 0;
 }
 
 int group_follow(struct group *g, uint64_t ticket)

@@ -120,8 +120,9 @@ struct group_ops {
     // that are complete.
     int (*advance)(struct group *g, uint64_t *done);
     // Called while a verb is begun and not complete. Sleeps until more data can
-    // be moved or wake() is called; passing the deadline is an error. For
-    // spin_ns after the last move it spins instead.
+    // be moved or wake() is called. For spin_ns after the last move it spins
+    // instead. It is an error if group_waited(g->since_ns, ..) passes the
+    // deadline.
     int (*wait)(struct group *g, uint64_t spin_ns);
     void (*wake)(struct group *g); // optional; from any thread
     // Optional: later work of the device's compute queue waits for all verbs
@@ -141,7 +142,9 @@ struct group {
     struct group_stats moved; // the carrier counts here
     struct group_stats stats; // at the last await
     struct progress *progress;
-    void *state; // ops->state_size zeroed bytes; group.c frees it
+    uint64_t since_ns; // for ops->wait(): since when the caller waits;
+                       // UINT64_MAX: it computes
+    void *state;       // ops->state_size zeroed bytes; group.c frees it
 };
 
 // Whether a carrier can join these members: 1, 0 with the reason in `why`, or
@@ -192,6 +195,10 @@ int group_await(struct group *g, uint64_t ticket);
 // host may run ahead of the device: if a caller only follows and never awaits,
 // `depth` tickets can be open, and a CHECK stops the program at the next verb.
 int group_follow(struct group *g, uint64_t ticket);
+
+// How long a caller that waits since `since_ns` has waited in vain, if data
+// last moved at moved_ns. 0 while it computes: then nobody misses the data.
+uint64_t group_waited(uint64_t since_ns, uint64_t moved_ns);
 
 // Whether a verb is a send or a receive; whether it computes a sum.
 static inline bool group_is_pair(enum group_verb v)

@@ -7,6 +7,8 @@
 #include "telemetry/steps.h"
 
 #include "base/base.h"
+#include "base/file.h"
+#include "telemetry/cell.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024 };
+enum { PATH = 1200, LINE = 2048, RANK = 2, STEP = 3 };
 
 struct part {
     FILE *file;
@@ -26,8 +28,8 @@ struct part {
 static void part_next(struct part *p)
 {
     p->step = INT_MAX;
-    while (p->file && fgets(p->line, sizeof p->line, p->file))
-        if (sscanf(p->line, "%*[^,],%*[^,],%*d,%d", &p->step) == 1)
+    while (p->file && file_line(p->line, sizeof p->line, p->file))
+        if (sscanf(cell_at(p->line, STEP), "%d", &p->step) == 1)
             return;
 }
 
@@ -38,9 +40,11 @@ static int part_open(struct part *p, const char *out, int rank, FILE *to,
     p->step = INT_MAX;
     if (text_into(path, sizeof path, "%s/steps.%d.csv", out, rank))
         return -1;
-    p->file = fopen(path, "re");
-    if (!p->file)
+    if (access(path, F_OK))
         return 0;
+    p->file = file_open(path);
+    if (!p->file)
+        return -1;
     if (fgets(p->line, sizeof p->line, p->file) && !*have_header) {
         fputs(p->line, to);
         *have_header = true;
@@ -166,8 +170,9 @@ static int read_row(struct reader *r, const char *line)
     int rank, step, skipped, dropped, used = 0;
     unsigned long long tokens, step_us, tx, rx;
     double time_s, loss;
+    line = cell_at(line, RANK);
     if (sscanf(line,
-               "%*[^,],%*[^,],%d,%d,%llu,%lf,%lf,%*[^,],%*[^,],%*[^,],%d,%d,"
+               "%d,%d,%llu,%lf,%lf,%*[^,],%*[^,],%*[^,],%d,%d,"
                "%*d,%llu,%*d,%*d,%*d,%*d,%llu,%llu,%*d,%*d,%n",
                &rank, &step, &tokens, &time_s, &loss, &skipped, &dropped,
                &step_us, &tx, &rx, &used) != 10 ||
@@ -179,14 +184,14 @@ static int read_row(struct reader *r, const char *line)
     r->ranks++;
     r->loss += loss;
     int restarts = 0, lost = 0;
-    double lost_s = 0;
+    double lost_s = 0, bubble_us = 0;
     const char *val = line + used, *after = strchr(val, ',');
     if (*val != '\n' && *val != '\0' && *val != ',') {
         r->val += strtod(val, NULL);
         r->val_ranks++;
     }
-    if (after && sscanf(after, ",%d,%d,%*d,%*d,%*d,%*d,%*d,%*d,%lf", &restarts,
-                        &lost, &lost_s) >= 2) {
+    if (after && sscanf(after, ",%d,%d,%*d,%*d,%lf,%*d,%*d,%*d,%lf", &restarts,
+                        &lost, &bubble_us, &lost_s) >= 2) {
         s->restarts = restarts > s->restarts ? restarts : s->restarts;
         s->lost = lost > s->lost ? lost : s->lost;
         s->seconds_lost = lost_s > s->seconds_lost ? lost_s : s->seconds_lost;
@@ -197,6 +202,8 @@ static int read_row(struct reader *r, const char *line)
     s->seconds = time_s > s->seconds ? time_s : s->seconds;
     s->bytes_out += tx;
     s->bytes_in += rx;
+    s->mean_step_s += (double)step_us * 1e-6;
+    s->mean_bubble_s += bubble_us * 1e-6;
     return add_step_time(r, rank, (double)step_us * 1e-6);
 }
 
@@ -253,9 +260,9 @@ int steps_summarise(const char *out, int every, struct steps_summary *sum)
     char path[PATH], line[LINE];
     if (text_into(path, sizeof path, "%s/steps.csv", out))
         return -1;
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     if (!f)
-        return fail("%s: %s", path, strerror(errno));
+        return -1;
     *sum = (struct steps_summary){.final_loss = NAN,
                                   .best_loss = NAN,
                                   .final_val_loss = NAN,
@@ -263,10 +270,12 @@ int steps_summarise(const char *out, int every, struct steps_summary *sum)
                                   .median_step_s = NAN};
     struct reader r = {.sum = sum, .every = every};
     int rc = 0;
-    while (!rc && fgets(line, sizeof line, f))
+    while (!rc && file_line(line, sizeof line, f))
         rc = read_row(&r, line);
     fclose(f);
     finish_step(&r);
+    sum->mean_step_s /= (double)r.ntimed;
+    sum->mean_bubble_s /= (double)r.ntimed;
     if (r.ntimed) {
         sum->median_step_s = pace(r.timed, join_rounds(r.timed, r.ntimed));
         sum->tokens_per_s =

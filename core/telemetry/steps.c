@@ -3,6 +3,8 @@
 #include "telemetry/steps.h"
 
 #include "base/base.h"
+#include "base/file.h"
+#include "telemetry/cell.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024, RESTARTS = 23, LOST_S = 31, COLUMNS };
+enum { PATH = 1200, LINE = 2048 };
+enum { RANK = 2, RESTARTS = 23, LOST_S = 31, COLUMNS };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
@@ -21,7 +24,7 @@ static const char header[] =
 struct steps {
     FILE *file;
     char path[PATH];
-    char run[256], backend[64];
+    char run[CELL_NAME], backend[64];
     int rank, restarts, lost;
     double lost_s;
 };
@@ -33,22 +36,16 @@ static int file_path(char path[PATH], const char *out, int rank, int world)
     return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
 }
 
-// Column k of a row, from 0; "" if the row is shorter.
-static const char *column(const char *line, int k)
-{
-    for (; *line && k > 0; line++)
-        k -= *line == ',';
-    return line;
-}
-
 // Copies a row, with 0 in the columns that it lacks because an older version
 // wrote it.
 static void copy_row(FILE *to, const char *line)
 {
     int columns = 1;
     fputs(line, to);
-    for (; *line; line++)
-        columns += *line == ',';
+    while (*(line = cell_end(line)) == ',') {
+        columns++;
+        line++;
+    }
     for (; columns < COLUMNS; columns++)
         fputs(",0", to);
     fputc('\n', to);
@@ -63,15 +60,15 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     char line[LINE];
     int dropped = 0, restarts = 0, last = 0;
     double end = 0; // time of the last row, kept or not
-    while (fgets(line, sizeof line, from)) {
+    while (file_line(line, sizeof line, from)) {
         int whose, step;
         double t;
-        if (sscanf(line, "%*[^,],%*[^,],%d,%d,%*d,%lf", &whose, &step, &t) !=
+        if (sscanf(cell_at(line, RANK), "%d,%d,%*d,%lf", &whose, &step, &t) !=
                 3 ||
             whose != s->rank)
             continue;
-        sscanf(column(line, RESTARTS), "%d,%d", &restarts, &s->lost);
-        sscanf(column(line, LOST_S), "%lf", &s->lost_s);
+        sscanf(cell_at(line, RESTARTS), "%d,%d", &restarts, &s->lost);
+        sscanf(cell_at(line, LOST_S), "%lf", &s->lost_s);
         end = t;
         dropped += step > keep;
         if (step > keep)
@@ -93,13 +90,20 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
 
 // Opens the file with the rows of the run so far: this rank's own file, or
 // steps.csv if the files were merged or the number of workers was another.
-static FILE *open_old(const struct steps *s, const char *dir)
+// *old stays NULL if there is neither. 0, or -1 after fail().
+static int open_old(const struct steps *s, const char *dir, FILE **old)
 {
     char merged[PATH];
-    FILE *f = fopen(s->path, "re");
-    if (!f && !text_into(merged, sizeof merged, "%s/steps.csv", dir))
-        f = fopen(merged, "re");
-    return f;
+    const char *path = s->path;
+    if (access(path, F_OK)) {
+        path = merged;
+        if (text_into(merged, sizeof merged, "%s/steps.csv", dir))
+            return -1;
+        if (access(merged, F_OK))
+            return 0;
+    }
+    *old = file_open(path);
+    return *old ? 0 : -1;
 }
 
 int steps_open(struct steps **out, const char *dir, const char *backend,
@@ -114,7 +118,7 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
     s->rank = rank;
     s->restarts = restarts;
     *time_s = 0;
-    if (text_into(s->run, sizeof s->run, "%s", slash ? slash + 1 : dir) ||
+    if (cell_write(s->run, sizeof s->run, slash ? slash + 1 : dir) ||
         text_into(s->backend, sizeof s->backend, "%s", backend) ||
         file_path(s->path, dir, rank, world) ||
         text_into(next, sizeof next, "%s.next", s->path))
@@ -125,7 +129,11 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         goto drop;
     }
     fputs(header, s->file);
-    FILE *old = keep > 0 || restarts ? open_old(s, dir) : NULL;
+    FILE *old = NULL;
+    if ((keep > 0 || restarts) && open_old(s, dir, &old)) {
+        unlink(next);
+        goto drop;
+    }
     int rc = old ? copy_rows(s, old, s->file, keep, joined, time_s) : 0;
     if (old)
         fclose(old);

@@ -3,15 +3,21 @@
 //     steps.csv          one worker, or the rows of all after the job's end
 //     steps.R.csv        rank R of several, during the job
 //
-// Values are separated by commas. There is one header row, with units in the
-// names. If a step has no value for a column (mostly val_loss), the column is
-// empty.
+// Values are cells (telemetry/cell.h). There is one header row, with units in
+// the names. If a step has no value for a column (mostly val_loss), the column
+// is empty.
 //
 // loss           of the rank's own batch
 // val_loss       of the rank's own share of the validation batches. The job's
 //                loss and val_loss are means over the ranks (summary.json)
+// tokens         how many tokens the whole job has trained on up to the end of
+//                the step: those of all gradients that entered an update. A
+//                step that was skipped adds none, nor does a gradient that was
+//                dropped, nor a worker that was dead. Under ssp and asp every
+//                row has the sum over all workers at that moment
 // restarts       how often the job, or a worker of an elastic job, was started
-//                again after a failure, since the run began
+//                again after a failure, since the run began; by the launcher,
+//                or by a scheduler or a user with resume=auto
 // steps_lost     how many steps this rank did again or missed, since the run
 //                began
 // time_s         the time of the steps that count, each counted once
@@ -33,7 +39,7 @@
 
 struct step_row {
     int step;        // from 1
-    uint64_t tokens; // of the whole job, up to the end of this step
+    uint64_t tokens; // of all gradients in updates up to the end of this step
     double time_s;   // since training began, over all parts of the run
     double loss, lr, grad_norm, loss_scale;
     bool skipped, dropped;
@@ -79,6 +85,7 @@ struct steps_summary {
     double seconds_lost;  // not in `seconds`; the largest of all ranks
     double median_step_s; // harmonic mean of the ranks' median steps
     double tokens_per_s;  // of the whole job: tokens of a step / median_step_s
+    double mean_step_s, mean_bubble_s; // of all rows
     uint64_t tokens, bytes_out, bytes_in;
 };
 

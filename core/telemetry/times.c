@@ -8,10 +8,12 @@
 #include "telemetry/times.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PATH = 1200 };
 
@@ -175,27 +177,38 @@ static void fill_rows(struct row rows[ROWS], const struct times *t)
     memcpy(rows, filled, sizeof filled);
 }
 
-// Adds the times of the run's earlier parts. Returns how many steps these had.
-static int add_earlier(struct row rows[ROWS], const char *out, const char *who)
+void times_each(const char *out, times_visit *fn, void *ctx)
 {
-    char path[PATH], line[256], rank[16], kind[16];
+    char path[PATH], line[256], who[16], kind[16];
     double seconds;
-    int n, steps = 0;
+    int steps;
     if (text_into(path, sizeof path, "%s/breakdown.csv", out))
-        return 0;
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "%15[^,],%15[^,],%lf,%*f,%d", rank, kind, &seconds,
-                   &n) != 4 ||
-            strcmp(rank, who))
-            continue;
-        steps = n;
-        for (int i = 0; i < ROWS; i++)
-            rows[i].seconds += strcmp(rows[i].kind, kind) ? 0 : seconds;
-    }
+        return;
+    FILE *f = access(path, F_OK) ? NULL : file_open(path);
+    while (f && file_line(line, sizeof line, f))
+        if (sscanf(line, "%15[^,],%15[^,],%lf,%*f,%d", who, kind, &seconds,
+                   &steps) == 4)
+            fn(ctx, who, kind, seconds, steps);
     if (f)
         fclose(f);
-    return steps;
+}
+
+// The times of a process, and those of the run's earlier parts.
+struct sum {
+    struct row *rows; // ROWS of them
+    const char *who;
+    int steps; // of the earlier parts
+};
+
+static void add_earlier(void *ctx, const char *who, const char *kind,
+                        double seconds, int steps)
+{
+    struct sum *s = ctx;
+    if (strcmp(s->who, who))
+        return;
+    s->steps = steps;
+    for (int i = 0; i < ROWS; i++)
+        s->rows[i].seconds += strcmp(s->rows[i].kind, kind) ? 0 : seconds;
 }
 
 int times_write(const struct times *t, const char *out, const char *who,
@@ -207,7 +220,10 @@ int times_write(const struct times *t, const char *out, const char *who,
     if (text_into(path, sizeof path, "%s/breakdown.%s.csv", out, who))
         return -1;
     fill_rows(rows, t);
-    int steps = t->steps + (goes_on ? add_earlier(rows, out, who) : 0);
+    struct sum sum = {.rows = rows, .who = who};
+    if (goes_on)
+        times_each(out, add_earlier, &sum);
+    int steps = t->steps + sum.steps;
     for (int i = 0; i < HOST_ROWS; i++)
         all += rows[i].seconds;
     int n = rows[HOST_ROWS].seconds > 0 ? ROWS : HOST_ROWS;

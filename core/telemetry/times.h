@@ -40,4 +40,9 @@ int times_of(const struct spans *s, struct times *out);
 int times_write(const struct times *t, const char *out, const char *who,
                 bool goes_on);
 
+// Calls fn() for each row of OUT/breakdown.csv; not at all if there is none.
+typedef void times_visit(void *ctx, const char *who, const char *kind,
+                         double seconds, int steps);
+void times_each(const char *out, times_visit *fn, void *ctx);
+
 #endif

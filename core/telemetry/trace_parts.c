@@ -4,6 +4,7 @@
 #include "telemetry/trace_parts.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,10 +28,12 @@ static bool is_part(const struct parts *p, const char *file)
 static int copy_file(struct parts *p, const char *path)
 {
     char line[PARTS_LINE];
-    FILE *f = fopen(path, "re");
-    if (!f)
+    if (access(path, F_OK))
         return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
-    while (fgets(line, sizeof line, f))
+    FILE *f = file_open(path);
+    if (!f)
+        return -1;
+    while (file_line(line, sizeof line, f))
         p->copy(p, line);
     int rc = ferror(f) ? fail("%s: %s", path, strerror(errno)) : 0;
     fclose(f);

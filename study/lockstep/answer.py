@@ -16,7 +16,7 @@ import math
 
 from .fair import differences, names_of, one_task
 from .measures import MEASURES, MIB
-from .study import range_of
+from .study import range_of, short_names
 
 # A run is disturbed if both limits are exceeded: the share of its computing time
 # in which other programs had its processor, and involuntary switches a second.
@@ -50,10 +50,7 @@ class Choice:
 
     def __init__(self, study, cells, settings, timed):
         self.study, self.cells, self.settings = study, cells, settings
-        words = [c.shown.split(" ") for c in cells]
-        shared = set.intersection(*map(set, words)) if len(cells) > 1 else set()
-        self.names = {id(c): " ".join(w for w in ws if w not in shared) or c.shown
-                      for c, ws in zip(cells, words)}
+        self.names = dict(zip(map(id, cells), short_names([c.shown for c in cells])))
         self.measure = "seconds_to_target" if timed else "tokens_per_s"
         self.rank()
         if timed and len(self.ranked) < 2:
@@ -126,7 +123,7 @@ class Choice:
             return ""
         what = "time" if self.timed else "rate"
         return (f", {_with_range(ratio, '.2f')} times the {what} of "
-                f"{self.names.get(id(base), base.shown)}")
+                f"{self.names.get(id(base), base.short)}")
 
     def first(self):
         """Which cell is first, and by how much."""
@@ -283,7 +280,7 @@ def _not_given(study):
     for cell in study.filled:
         for run in study.of(cell):
             for key, (asked, given) in run.lacks.items():
-                found.setdefault((key, asked, given), set()).add(cell.shown)
+                found.setdefault((key, asked, given), set()).add(cell.short)
     for (key, asked, given), names in found.items():
         cells = "all cells" if len(names) == len(study.filled) else \
             names_of(sorted(names))
@@ -294,7 +291,7 @@ def _not_given(study):
 
 def _unfinished(study):
     for run in study.unfinished + [r for r in study.runs if not r.finished]:
-        who = f"{run.cell.shown}, repeat {run.repeat}" if study.ini else "The run"
+        who = f"{run.cell.short}, repeat {run.repeat}" if study.ini else "The run"
         yield Sentence(f"Warning: {who} was stopped at step {run.steps} of "
                        f"{run.setting('steps')}" + (", so it is left out."
                        if study.ini else ", so its numbers are of that part."), warns=True)
@@ -303,7 +300,7 @@ def _unfinished(study):
 def _unreached(study):
     if study.target is None or not one_task(study):
         return
-    names = [c.shown for c in study.filled if not study.first(c).pace and
+    names = [c.short for c in study.filled if not study.first(c).pace and
              study.range(c, "seconds_to_target").median is None]
     if names:
         yield Sentence(f"Loss {study.target:.2f} was not reached by {names_of(names)}.")
@@ -330,15 +327,15 @@ def _busy(study):
     yield Sentence(
         f"Warning: the machine was busy. In {len(busy)} of {len(judged)} runs other "
         f"programs took the processors for more than {100 * MUCH_TAKEN:.0f}% of the "
-        f"computing time. The worst is {worst.cell.shown}, repeat {worst.repeat}, with "
+        f"computing time. The worst is {worst.cell.short}, repeat {worst.repeat}, with "
         f"{100 * over(worst):.0f}%. The times of such runs are too long.",
-        "\n".join(f"{r.cell.shown}, repeat {r.repeat}: "
+        "\n".join(f"{r.cell.short}, repeat {r.repeat}: "
                   f"{100 * MEASURES['processor_taken_share'].of(r):.0f}% taken, "
                   f"{100 * _expected(r):.0f}% by the job itself" for r in busy), True)
 
 
 def _crowded(study):
-    names = [c.shown for c in study.filled if study.first(c).oversubscribed]
+    names = [c.short for c in study.filled if study.first(c).oversubscribed]
     if names:
         cells = "all cells" if len(names) == len(study.filled) else names_of(names)
         yield Sentence("Warning: more threads than cores, so workers share cores and all "
@@ -349,13 +346,12 @@ def _remarks(study):
     for cell in study.filled:
         run = study.first(cell)
         if run.pace:
-            yield Sentence(f"{cell.shown} slept instead of computing (pace={run.pace} ms): "
+            yield Sentence(f"{cell.short} slept instead of computing (pace={run.pace} ms): "
                            "its bytes and waits are real, but it learned nothing.")
         if run.mistakes:
-            yield Sentence(f"Warning: {cell.shown} is wrong on purpose: {run.mistakes}.",
+            yield Sentence(f"Warning: {cell.short} is wrong on purpose: {run.mistakes}.",
                            warns=True)
-    for word, path in (("builds", "revision"), ("machines", "machine.host"),
-                       ("processors", "machine.processor")):
+    for word, path in (("builds", "revision"), ("processors", "machine.processor")):
         kinds = {str(r.get(path)) for r in study.runs}
         if len(kinds) > 1:
             yield Sentence(f"Warning: the cells ran with {len(kinds)} different {word}: "
@@ -373,7 +369,7 @@ def _outliers(study):
         usual = range_of([abs(v - middle) for v in rates]).median
         for run, rate in zip(study.of(cell), rates):
             if abs(rate - middle) > max(3 * usual, 0.1 * middle):
-                yield Sentence(f"Outlier (kept in all ranges): {cell.shown}, repeat "
+                yield Sentence(f"Outlier (kept in all ranges): {cell.short}, repeat "
                                f"{run.repeat}, has {rate:.0f} tokens/s; the cell's median "
                                f"is {middle:.0f}.")
 

@@ -63,6 +63,7 @@ class Cell:
     peer: bool = False  # another program trains it
     baseline: int = None  # the number of the cell that it is compared with
     shown: str = ""  # its name, without what it did not get (study.py)
+    short: str = ""  # the same without what all cells have
 
     @property
     def settings(self):

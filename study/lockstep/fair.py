@@ -74,19 +74,19 @@ def _trainings(study):
     for group in groups:
         run = study.first(group[0])
         if len(group) > 1:
-            yield (f"Loss by step: {names_of([c.shown for c in group])} trained the same "
+            yield (f"Loss by step: {names_of([c.short for c in group])} trained the same "
                    f"thing (global batch {run.global_batch}).")
         elif group is not groups[0]:
             other = study.first(groups[0][0])
-            yield (f"Loss by step: {group[0].shown} trained something else; it differs "
-                   f"from {groups[0][0].shown} in {', '.join(differences(run, other))}.")
+            yield (f"Loss by step: {group[0].short} trained something else; it differs "
+                   f"from {groups[0][0].short} in {', '.join(differences(run, other))}.")
 
 
 def fairness(study):
     """Sentences about which cells may be compared, and by which measures."""
     said = list(_trainings(study))
     runs = study.runs
-    apart = [c.shown for c in study.filled if is_apart(study.first(c))]
+    apart = [c.short for c in study.filled if is_apart(study.first(c))]
     if apart:
         said.append(f"Training loss: the workers of {names_of(apart)} have different "
                     "parameters between two exchanges, so each has training losses of "
@@ -151,13 +151,13 @@ def _distance(a, b):
 
 def _compare_cell(run, others):
     """(a line about a cell's first run, whether it was compared, whether equal)."""
-    name = run.cell.shown
+    name = run.cell.short
     if run.pace:
         return f"  {name}: slept (pace={run.pace}), so it has no loss", False, True
     other = next((o for o in others if not o.pace and not differences(run, o)), None)
     if not other:
         why = ", ".join(differences(run, others[0]))
-        return (f"  {name}: not comparable with {others[0].cell.shown}, differs in {why}",
+        return (f"  {name}: not comparable with {others[0].cell.short}, differs in {why}",
                 False, True)
     far, what = _distance(run, other)
     if far is None:
@@ -166,10 +166,10 @@ def _compare_cell(run, others):
                 "every=", False, True)
     promise = run.text("way.promise") or other.text("way.promise")
     if promise:
-        return (f"  {name}: {promise} does not promise the losses of {other.cell.shown} "
+        return (f"  {name}: {promise} does not promise the losses of {other.cell.short} "
                 f"(they differ by at most {far:.1e} of their value)", False, True)
     same = far <= WITHIN
-    return (f"  {name} {'=' if same else 'DIFFERS FROM'} {other.cell.shown}: {what} "
+    return (f"  {name} {'=' if same else 'DIFFERS FROM'} {other.cell.short}: {what} "
             + (f"differ by at most {far:.1e} of their value" if far
                else "are the same in every digit"), True, same)
 
@@ -199,7 +199,7 @@ def compare(study):
             far, _ = _distance(b, a) if not b.pace else (None, "")
             compared += far is not None
             if far:
-                lines.append(f"  {cell.shown}: repeats {a.repeat} and {b.repeat} are "
+                lines.append(f"  {cell.short}: repeats {a.repeat} and {b.repeat} are "
                              f"{far:.1e} apart")
     lines.append("some runs did NOT train the same thing: see above" if different
                  else "one run: there is nothing to compare" if len(runs) == 1

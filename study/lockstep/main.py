@@ -110,6 +110,19 @@ def run(words):
     return 0
 
 
+def _draw(folders, out, figure, size, step):
+    """Draws one figure of a study, or of a folder that has its file and no run."""
+    figures.check(figure)
+    if step and not step.isdecimal():
+        raise Error(f"step={visible(step)}: must be a number of a step")
+    kept = any(os.path.lexists(os.path.join(folders[0], name))
+               for name in ("run.json", "command.txt"))
+    if not out and not kept:
+        return figures.draw_folder(folders[0], figure, size)
+    study = join(folders, out) if out else Study(folders[0])
+    return figures.draw(study, figure, size, int(step) if step else None)
+
+
 def report(words):
     """lockstep report."""
     from .report import finish
@@ -125,11 +138,7 @@ def report(words):
         raise Error(f"out={visible(own['out'])}: the report of one folder is written into "
                     "that folder; try: without out=")
     if own["figure"]:
-        figures.check(own["figure"])
-        paths = figures.draw_in(folders[0], own["figure"], own["size"], own["step"]) \
-            if not own["out"] else figures.draw(join(folders, own["out"]), own["figure"],
-                                                own["size"])
-        print("\n".join(map(visible, paths)))
+        print("\n".join(map(visible, _draw(folders, **own))))
         return 0
     study = join(folders, own["out"]) if own["out"] else Study(folders[0])
     print(finish(study, log))

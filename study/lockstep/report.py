@@ -30,27 +30,28 @@ TAGS = set("svg title desc defs filter feFlood g path use circle rect feComposit
            "linearGradient".split())
 
 
-def _number(measure, value, digits=4):
+def _number(measure, value):
     if value is None:
         return "-"
     if measure in SHARES:
         return f"{100 * value:.0f}%"
+    if measure == "speedup":
+        return f"{value:.2f}"
     value *= MEASURES[measure].scale
-    whole = abs(value) >= 10 ** digits
-    return f"{value:.0f}" if whole else f"{value:.{digits}g}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _cell(study, cell, measure, digits=4):
+def _cell(study, cell, measure):
     """(the median, the range or "") as texts."""
     r = study.range(cell, measure)
-    return (_number(measure, r.median, digits), f"{_number(measure, r.least, 3)} .. "
-            f"{_number(measure, r.most, 3)}" if r.wide else "")
+    return (_number(measure, r.median),
+            f"{_number(measure, r.least)} .. {_number(measure, r.most)}" if r.wide else "")
 
 
-def _row(study, cell, measures, digits=4):
+def _row(study, cell, measures):
     run = study.first(cell)
     return {"name": cell.shown, "run": run,
-            "cells": [_cell(study, cell, m, digits) for m in measures]}
+            "cells": [_cell(study, cell, m) for m in measures]}
 
 
 def _results(study):
@@ -65,7 +66,7 @@ def _law(study):
     rows = []
     for cell in study.filled:
         if study.range(cell, "law_bytes_tx").median:
-            row = _row(study, cell, LAW, 8)
+            row = _row(study, cell, LAW)
             counted = study.range(cell, LAW[0]).median
             row["ratio"] = f"{counted / study.range(cell, LAW[1]).median:.4g}" \
                 if counted is not None else "-"
@@ -152,6 +153,8 @@ def write_report(study, drawn):
 def finish(study, log):
     """Makes tables, figures and the report of a study. Returns the text for the
     terminal; log(line) takes what is left out."""
+    if study.ini:
+        figures.check(study.experiment.figures)
     if not study.runs:
         raise Error(f"{visible(study.out)}: no run is finished")
     tables.write_tables(study)

@@ -13,7 +13,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -42,21 +41,20 @@ def find_ini(name):
     return ours if not os.path.exists(name) and os.path.exists(ours) else name
 
 
-def _ask(*words, given=""):
-    """A finished process of the program lockstep."""
+def _ask(path, word, given=""):
+    """A finished process of one of our programs."""
     try:
-        done = subprocess.run([program(), *words], capture_output=True, input=given,
+        return subprocess.run([path, word], capture_output=True, input=given,
                               encoding="utf-8", errors="replace", timeout=60,
                               check=False)
     except (OSError, subprocess.TimeoutExpired) as why:
-        raise Error(f"lockstep {words[0]}: {visible(why)}") from None
-    return done
+        raise Error(f"{visible(path)} {word}: {visible(why)}") from None
 
 
 def plans(cells):
     """For each cell what run.json will say ("asked", "way", ..). An Error names the
     first cell that cannot be trained."""
-    done = _ask("plan", given="".join(json.dumps(c.words) + "\n" for c in cells))
+    done = _ask(program(), "plan", "".join(json.dumps(c.words) + "\n" for c in cells))
     lines = done.stdout.splitlines()
     if done.returncode or len(lines) != len(cells):
         raise Error(f"lockstep plan: {visible(done.stderr.strip()) or 'no answer'}")
@@ -86,8 +84,10 @@ def locked(out):
 
 
 def _revision():
-    """The revision of this build, as run.json has it; "" if it does not say."""
-    return _ask("--version").stdout.partition("(")[2].partition(")")[0]
+    """The revision of the program that trains, as run.json has it; "" if it does not
+    say."""
+    trainer = os.path.join(os.path.dirname(program()), "trainer")
+    return _ask(trainer, "--version").stdout.partition("(")[2].partition(")")[0]
 
 
 class Runner:
@@ -110,11 +110,11 @@ class Runner:
         return os.path.lexists(os.path.join(self.folder(cell, repeat), "summary.json"))
 
     def check(self):
-        """Refuses runs of other settings, and repeats that this build and machine
-        cannot add to."""
+        """Refuses runs of other settings, and repeats to which this build cannot add.
+        (Whether machine and data are the same is known after the next run.)"""
         study = Study.__new__(Study)
         study.out, study.ini, study.runs, study.unfinished = self.out, self.ini, [], []
-        here = {"build": _revision(), "host": socket.gethostname()}
+        build = _revision()
         for cell, plan in zip(self.cells, self.plans):
             asked = {k: v for k, v in plan["asked"].items() if k not in ("out", "resume")}
             repeats = range(1, self.experiment.repeat + 1)
@@ -124,15 +124,12 @@ class Runner:
                 run = Run(self.folder(cell, repeat), cell, repeat)
                 study.check(run, asked)
                 study.runs.append(run)
-                then = {"build": run.text("revision"), "host": run.text("machine.host")}
-                if all(self.done(cell, k) for k in repeats):
-                    continue
-                for key, value in here.items():
-                    if value and then[key] and value != then[key]:
-                        raise Error(f"{visible(self.out)}: {cell.name}, repeat {repeat} has "
-                                    f"{key}={then[key]}, and a further repeat would have "
-                                    f"{key}={value}; try: fresh=1 to run all again, or "
-                                    "another out=")
+                then = run.text("revision")
+                if not all(self.done(cell, k) for k in repeats) and "" != then != build != "":
+                    raise Error(f"{visible(self.out)}: {cell.name}, repeat {repeat} has "
+                                f"build={then}, and a further repeat would have "
+                                f"build={build}; try: fresh=1 to run all again, or "
+                                "another out=")
 
     def begin(self, fresh):
         """Checks what is there; then writes the INI file and command.txt beside it."""

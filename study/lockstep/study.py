@@ -53,6 +53,14 @@ def range_of(values):
     return Range(v[n // 2] if n % 2 else (v[n // 2 - 1] + v[n // 2]) / 2, v[0], v[-1], n)
 
 
+def short_names(names):
+    """The names without the words that all of them have."""
+    words = [name.split(" ") for name in names]
+    shared = set.intersection(*map(set, words)) if len(names) > 1 else set()
+    return [" ".join(w for w in ws if w not in shared) or name
+            for name, ws in zip(names, words)]
+
+
 def same_value(a, b):
     """Whether two settings are the same, as numbers if both are."""
     x, y = number(a), number(b)
@@ -72,8 +80,9 @@ def difference(a, b):
 
 # What repeats of a cell must have in common besides their settings: words for it,
 # and the place in run.json.
-COMMON = (("data", "data.hash_xxh3"), ("build", "revision"), ("host", "machine.host"),
-          ("processor", "machine.processor"), ("cores", "machine.cores"))
+COMMON = (("data", "data.hash_xxh3"), ("build", "revision"),
+          ("processor", "machine.processor"), ("cores", "machine.cores"),
+          ("memory_bytes", "machine.memory_bytes"))
 
 
 class Study:
@@ -171,16 +180,19 @@ class Study:
                             "to run the cell again, or another out=")
 
     def _show(self):
-        """Sets the names of cells without settings that their runs did not get."""
+        """Sets the names of cells without settings that their runs did not get, and
+        for sentences also without those that all cells have."""
         for cell in self.cells:
             lost = set().union(*(r.lacks for r in self.of(cell)))
             kept = [w for w in cell.name.split(" ") if w.partition("=")[0] not in lost]
-            cell.shown = " ".join(kept) or cell.folder.split("_")[0]
+            cell.shown = " ".join(kept).replace("=?", "=") or cell.folder.split("_")[0]
         for cell in self.cells:
             same = [c for c in self.cells if c.shown == cell.shown]
             if len(same) > 1:
                 for i, c in enumerate(same):
                     c.shown = f"{c.shown} ({i + 1})"
+        for cell, short in zip(self.filled, short_names([c.shown for c in self.filled])):
+            cell.short = short
 
     def _common_target(self):
         """The least loss that every run reaches, rounded up to a hundredth."""

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Tests the answers of predict and fit: one precision for all columns, the reasons and
+ties of the table of meshes, and words as people write them.
+
+    forecasts.py LOCKSTEP
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+LOCKSTEP = sys.argv[1]
+LARGE = ["model=gpt2-medium", "hosts=4", "slots=8", "device=h100", "link=25gbit"]
+SMALL = ["model=micro", "compute_ms=100"]
+
+
+def say(*words, status=0):
+    done = subprocess.run([LOCKSTEP, *words], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == status, (words, done.stdout, done.stderr)
+    assert status == 0 or done.stderr.count("\n") == 1, done.stderr
+    return done.stdout + done.stderr
+
+
+def rows(answer):
+    """The rows of the table of meshes, by the names of its columns."""
+    lines = answer.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("mesh "))
+    table = []
+    for line in lines[first + 1:lines.index("", first)]:
+        mesh, sync, wire, batch, accum, step, compute, link, bubble, error, memory, \
+            dp, pp, tp = re.sub(" shard=", ":", line).split()[:14]
+        table.append({"mesh": mesh, "sync": sync, "wire": wire, "step": float(step),
+                      "compute": float(compute), "link": float(link),
+                      "bubble": float(bubble[:-1]), "error": float(error[:-1]),
+                      "memory": float(memory), "sent": float(dp) + float(pp) + float(tp),
+                      "line": line, "words": (batch, accum)})
+    return table
+
+
+def one_precision():
+    """device=h100 means bf16 in every column; anything else has no estimate."""
+    for words in (["predict", *LARGE], ["predict", "model=gpt2", "device=h100",
+                                        "link=25gbit", "sync=ring"],
+                  ["fit", "model=gpt2", "memory=24gb", "device=h100"]):
+        said = say(*words)
+        assert "precision=bf16" in said and "CUDA context" in said, said
+        assert said == say(*words, "precision=bf16")
+        for other in "fp32", "fp16":
+            assert f"no estimate for precision={other}; try: precision=bf16" in \
+                say(*words, f"precision={other}", status=1)
+    said = say("predict", *LARGE, "compute_ms=9", status=1)
+    assert "device=h100 estimates compute_ms=" in said
+    assert "CUDA" not in say("fit", "model=gpt2", "memory=4gb")
+
+
+def shares_of_cores():
+    """Workers of one host share its cores, as the trainer's do."""
+    cores = os.sysconf("SC_NPROCESSORS_ONLN")
+    fit = ["fit", "memory=200mb", "model=micro"]
+    for more, workers in ((["mesh=pp2", "accum=4"], 2), (["mesh=tp2"], 2),
+                          (["mesh=dp2,pp2", "accum=4"], 4),
+                          (["mesh=dp2", "hosts=2"], 1), (["hosts=4", "slots=2"], 2)):
+        own = f"threads={max(1, cores // workers)}"
+        assert say(*fit, *more) == say(*fit, *more, own), (more, own)
+
+
+def stages_must_fit():
+    cut = ["predict", *SMALL, "mesh=pp2", "link=1gbit"]
+    for more, cause in ((["chunks=2", "stages=1,2,1,7"], "add up to 11 layers"),
+                        (["chunks=2", "stages=1,2,1"], "3 parts, but mesh= and"),
+                        (["stages=1,1,2"], "3 parts, but mesh= and chunks= make 2"),
+                        (["stages=1,1"], "add up to 2 layers, the model has 4")):
+        assert cause in say(*cut, *more, status=1)
+    said = say(*cut, "chunks=2", "stages=1,1,1,1", "global_batch=16")
+    assert "chunks=2 stages=1,1,1,1" in said
+
+
+def table_has_reasons():
+    """compute + bubble + link make the step, and the fastest wire is found."""
+    for row in rows(say("predict", *LARGE)):
+        assert row["compute"] + row["link"] < row["step"] * 1.001, row
+        if row["bubble"] == 0:
+            assert abs(row["compute"] + row["link"] - row["step"]) < \
+                2e-3 * row["step"], row
+        assert 0 < row["error"] <= 15, row
+    found = rows(say("predict", *LARGE))
+    narrow = rows(say("predict", *LARGE, "wire=bf16"))
+    wide = rows(say("predict", *LARGE, "wire=fp32"))
+    assert found[0]["step"] == min(narrow[0]["step"], wide[0]["step"])
+    one = ["predict", *LARGE, "mesh=dp32", "sync=ring"]
+    said = say(*one)
+    assert rows(said)[0]["wire"] == "bf16"
+    slow = rows(say(*one, "wire=fp32"))[0]
+    assert f"The fastest with wire=fp32 takes {slow['step']:.4g} s: mesh=dp32" in said
+    assert slow["step"] > 1.5 * rows(said)[0]["step"]
+    assert "wire=fp32" not in say(*one, "wire=bf16")
+
+
+def ties_are_named():
+    """Equal times: first the way that sends less."""
+    said = say("predict", *LARGE, "mesh=dp32", "sync=zero")
+    table = rows(said)
+    same = [row for row in table if row["step"] == table[0]["step"]]
+    assert len(same) > 1, said
+    assert [row["sent"] for row in same] == sorted(row["sent"] for row in same)
+    assert f"Rows 1 and {len(same)} tie at {table[0]['step']:.4g} s" in said
+    assert "within the error: row" in said
+
+
+def links_are_said():
+    """The link inside a host is given, or assumed for the device and said so."""
+    said = say("predict", *LARGE)
+    assert "within a host, assumed: NVLink of an H100 SXM, 450 GB/s" in said
+    said = say("predict", *LARGE, "inner=200gbit")
+    assert "200gbit within a host" in said and "assumed" not in said
+    said = say("predict", *SMALL, "hosts=2", "slots=4", status=1)
+    assert "inner= is missing, the rate between the 4 workers of a host" in said
+    for more in ["hosts=2", "slots=1"], ["hosts=1", "slots=4", "link=25gbit"]:
+        say("predict", *SMALL, *more)
+
+
+def numbers_as_people_say_them():
+    """Minutes, hours and days; units; workers= beside hosts=; models by their sizes."""
+    for tokens, text in (("2e6", "seconds"), ("2e9", "minutes"), ("1e10", "hours"),
+                         ("1e12", "days")):
+        assert re.search(rf"\d {text}\n", say("predict", *LARGE, f"tokens={tokens}"))
+    for words in (["fit", "model=gpt2", "memory={}", "4gb", "4GB", "4g", "4G"],
+                  ["predict", *SMALL, "sync=ring", "link={}", "25gbit", "25Gbit/s",
+                   "25gbps"]):
+        at = next(i for i, word in enumerate(words) if "{}" in word)
+        told = {re.sub(r"network: .*", "", say(
+            *words[:at], words[at].format(value))) for value in words[at + 1:]}
+        assert len(told) == 1, words
+    for value in "25", "25gb", "3mb/s":
+        said = say("predict", *SMALL, f"link={value}", status=1)
+        assert f"link={value}: want a rate with its unit" in said
+    assert "try: memory=24gb" in say("fit", "memory=24", status=1)
+    hosts = ["predict", *SMALL, "inner=100gbit", "hosts=4"]
+    assert say(*hosts, "workers=32") == say(*hosts, "slots=8") == say(*hosts)
+    assert "hosts=4 with slots=2 are 8 workers, not 32" in \
+        say(*hosts, "slots=2", "workers=32", status=1)
+    assert "32 workers" in say("fit", "memory=4gb", "hosts=4", "slots=8")
+    said = say("predict", "layers=80", "channels=8192", "heads=64", "hosts=8",
+               "slots=1", "compute_ms=9000")
+    assert "model:     80 layers, 64 heads, 8192 channels" in said
+    assert "micro" not in said
+    assert "model:     micro: 8 layers" in say("predict", *SMALL, "layers=8", "hosts=2",
+                                               "slots=1")
+    assert "for train hosts= is a file" in " ".join(say("predict", "--help").split())
+
+
+def main():
+    one_precision()
+    shares_of_cores()
+    stages_must_fit()
+    table_has_reasons()
+    ties_are_named()
+    links_are_said()
+    numbers_as_people_say_them()
+    print("ok")
+
+
+main()

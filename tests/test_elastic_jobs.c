@@ -1,0 +1,162 @@
+// test_elastic_jobs.c - whole jobs with elastic=1: workers die and come back.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+enum { MAX = 200 };
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
+    "dropout=0.1 log=0 warmup=0 timeout=30 threads=1 samples=0 trace=off "
+    "schedule=constant";
+
+// A worker that comes back in a resumed run goes on at the step of the run, not
+// of this start, with its place in the data. The checkpoint from which the run
+// was resumed is gone by then. With one worker, no step is lost: the run ends
+// with the files of one in which nobody died.
+static void resumed_runs_go_on_at_the_right_step(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sps", "dps servers=2",
+                                       "sps consistency=ssp:1",
+                                       "sps consistency=asp"};
+    struct job j;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        job_run(&j, 90,
+                "rm -rf calm ill; t='lockstep train %s sync=%s workers=1 "
+                "eval=0 save=5 keep=1 elastic=1'; "
+                "$t steps=20 out=calm && $t steps=20 out=ill && "
+                "$t steps=50 resume=auto out=calm && "
+                "$t steps=50 resume=auto restarts=1 inject=kill:10 out=ill && "
+                "cut -d, -f4,5,7,8 calm/steps.csv > a && "
+                "cut -d, -f4,5,7,8 ill/steps.csv | diff a -",
+                tiny, ways[i]);
+        assert_ok(&j);
+        assert_prints(&j, "joins a running job after its step 29");
+        assert_same_files("calm", "ill", 50);
+        job_run(&j, 20,
+                "for r in calm ill; do grep -v hash "
+                "$r/checkpoint-50/state.json > $r.json; done; "
+                "cmp calm.json ill.json");
+        assert_ok(&j);
+    }
+}
+
+// A worker has done the last step and still evaluates when the other one comes
+// back. There is nothing left to do, so it ends. Worker 0 saves before that.
+static void nothing_is_left_after_the_last_step(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int back = 0; back < 2; back++) {
+        job_run(&j, 90,
+                "rm -rf late e.txt; for i in 1 2 3 4 5 6 7 8 9 10; do "
+                "cat text.txt; done > big.txt; timeout 80 ps_server "
+                "bind=tcp://127.0.0.1:0 timeout=30 > e.txt 2> said.txt & "
+                "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+                "w='%s steps=20 sync=sps world=2 elastic=1 eval=20 save=20 "
+                "eval_batches=20000 data=big.txt val_fraction=0.9 out=late "
+                "inject_rank=%d'; w=\"$w servers=$(sed -n 's/@endpoint //p' "
+                "e.txt)\"; back=%d; other=%d; "
+                "trainer $w rank=$other & a=$!; "
+                "trainer $w rank=$back inject=kill:10; "
+                "until [ \"$(wc -l < late/steps.$other.csv)\" = 20 ]; do "
+                "kill -0 $a || exit 1; sleep 0.02; done; "
+                "sleep 0.2; kill -STOP $a; "
+                "trainer $w rank=$back & b=$!; "
+                "until grep -q \"rank $back joins from step\" said.txt; do "
+                "sleep 0.02; done; kill -CONT $a; "
+                "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb",
+                tiny, back, back, !back);
+        assert_prints(&j, "joins a running job after its step 20\n");
+        assert_prints(&j, "ended 0 0");
+        assert_true(job_has("late/checkpoint-20"));
+    }
+}
+
+// Tokens are those of gradients that entered an update: not those of a worker
+// that is dead, late, has stopped, or of a step that was skipped. A gradient
+// has 2 * 16 tokens.
+static void tokens_count_what_was_trained_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        int gradients;
+    } runs[] = {
+        {"sync=sps workers=2 elastic=1 inject=kill:10 inject_rank=1", 29},
+        {"sync=dps workers=3 backup=1", 40},
+        {"sync=sps workers=2 consistency=asp mistake_own_steps=1:4", 24},
+        {"sync=sps workers=2 consistency=ssp:1", 40},
+        {"sync=ring workers=2 accum=3", 120},
+        {"sync=outer workers=2 every=4", 40},
+        {"sync=local precision=fp16 loss_scale=64 inject=inf:3", 19},
+        {"sync=sps workers=2 update=worker precision=fp16 loss_scale=64 "
+         "inject=inf:3",
+         38},
+        {"sync=ring mesh=dp2,pp2 layers=2 accum=2", 80},
+    };
+    struct job j;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        job_run(&j, 60, "lockstep train %s steps=20 eval=0 %s out=tokens%zu",
+                tiny, runs[i].words, i);
+        assert_ok(&j);
+        char out[32];
+        snprintf(out, sizeof out, "tokens%zu", i);
+        double tokens = job_summary(out, "tokens");
+        if (tokens != 32 * runs[i].gradients)
+            print_error("%s: %g tokens\n", runs[i].words, tokens);
+        assert_true(tokens == 32 * runs[i].gradients);
+    }
+}
+
+// A part of the run with larger batches counts them as they are.
+static void tokens_of_parts_add_up(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=local eval=0 save=10 steps=10 out=parts && "
+            "lockstep train %s sync=local eval=0 save=10 steps=20 batch=4 "
+            "resume=auto out=parts",
+            tiny, tiny);
+    assert_ok(&j);
+    assert_true(job_summary("parts", "tokens") == 32 * (10 + 2 * 10));
+}
+
+// Worker 0 dies and is not back when the others end. So nobody has saved the
+// last step: the job has failed. With more restarts all of it starts again, and
+// is saved. (On a slow machine worker 0 may be back before, and saves.)
+static void the_last_step_is_saved(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int restarts = 0; restarts < 3; restarts += 2) {
+        job_run(&j, 60,
+                "rm -rf saved; lockstep train %s sync=dps servers=2 workers=3 "
+                "elastic=1 eval=0 save=20 steps=60 inject=kill:30 "
+                "inject_rank=0 restarts=%d out=saved",
+                tiny, restarts);
+        assert_status(&j, restarts == 0);
+        assert_true(job_has("saved/checkpoint-60") == (restarts == 2));
+        if (restarts == 0)
+            assert_prints(&j, "rank 0, which saves, was dead when the others "
+                              "ended: the last step is 60, and the last one "
+                              "that was saved 20");
+    }
+    assert_true(job_summary("saved", "steps") == 60);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
+        cmocka_unit_test(nothing_is_left_after_the_last_step),
+        cmocka_unit_test(the_last_step_is_saved),
+        cmocka_unit_test(tokens_count_what_was_trained_on),
+        cmocka_unit_test(tokens_of_parts_add_up),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -1,0 +1,119 @@
+// test_rewind.c - a run has one line of history: after it goes back to an
+// earlier checkpoint, no later checkpoint of the old line is taken for its own.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
+    "eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0 trace=off";
+
+// A run of 12 steps with checkpoints 4, 8 and 12.
+static void begin(const char *out)
+{
+    struct job j;
+    job_run(&j, 30,
+            "rm -rf %s; lockstep train %s steps=12 save=4 keep=9 out=%s", out,
+            tiny, out);
+    assert_ok(&j);
+}
+
+static void assert_lists(const char *out, const char *want)
+{
+    struct job j;
+    job_run(&j, 20, "cd %s; echo checkpoint-* $(cat latest)", out);
+    assert_string_equal(j.out, want);
+}
+
+// Going back to an earlier checkpoint with another lr is the usual cure of a
+// run that diverges.
+static void a_run_goes_back(void **state)
+{
+    (void)state;
+    struct job j;
+    begin("back");
+    job_run(&j, 30,
+            "lockstep train resume=back/checkpoint-4 lr=0.0005 steps=10 save=3 "
+            "keep=2 out=back");
+    assert_ok(&j);
+    assert_prints(&j, "back/checkpoint-12 is not in the past of this run: "
+                      "renamed to back/checkpoint-12.aside-1");
+    assert_lists("back", "checkpoint-10 checkpoint-12.aside-1 "
+                         "checkpoint-8.aside-1 checkpoint-9 checkpoint-10\n");
+    job_run(&j, 30, "lockstep train resume=auto steps=11 out=back");
+    assert_ok(&j);
+    assert_prints(&j, "resuming from back/checkpoint-10, step 10");
+    job_run(&j, 30,
+            "lockstep train resume=back/checkpoint-10 steps=10 out=back");
+    assert_ok(&j);
+    job_run(&j, 30,
+            "lockstep train resume=back/checkpoint-10 steps=12 out=back; "
+            "lockstep train resume=back/checkpoint-12.aside-1 steps=12 "
+            "keep=all out=back");
+    assert_ok(&j);
+    assert_prints(&j, "back/checkpoint-12 is not in the past of this run: "
+                      "renamed to back/checkpoint-12.aside-2");
+}
+
+// The job dies before it has saved anything of the new line.
+static void a_restart_stays_on_the_line(void **state)
+{
+    (void)state;
+    struct job j;
+    begin("line");
+    job_run(&j, 30,
+            "lockstep train resume=line/checkpoint-8 lr=0.0005 steps=10 "
+            "save=10 restarts=1 inject=kill:2 out=line");
+    assert_ok(&j);
+    assert_prints(&j, "restart 1 of 1 in 1 s, from checkpoint-8");
+    assert_prints(&j, "resuming from line/checkpoint-8, step 8");
+    assert_lists("line", "checkpoint-10 checkpoint-12.aside-1 checkpoint-4 "
+                         "checkpoint-8 checkpoint-10\n");
+}
+
+// A checkpoint of another run has the step of one in out=.
+static void another_run_is_another_line(void **state)
+{
+    (void)state;
+    struct job j;
+    begin("one");
+    begin("two");
+    job_run(&j, 30,
+            "lockstep train resume=one/checkpoint-8 steps=9 save=9 "
+            "inject=kill:1 out=two; ls two");
+    assert_null(strstr(j.out, "latest"));
+    assert_prints(&j, "checkpoint-8.aside-1");
+    job_run(&j, 30,
+            "lockstep train resume=one/checkpoint-8 steps=9 save=9 out=two");
+    assert_ok(&j);
+    assert_lists("two", "checkpoint-12.aside-1 checkpoint-4.aside-1 "
+                        "checkpoint-8.aside-1 checkpoint-9 checkpoint-9\n");
+}
+
+// The last save was killed between its folder's new name and `latest`.
+static void latest_rules(void **state)
+{
+    (void)state;
+    struct job j;
+    begin("rules");
+    job_run(&j, 30,
+            "printf checkpoint-8 > rules/latest; "
+            "lockstep train resume=auto steps=9 save=9 out=rules");
+    assert_ok(&j);
+    assert_prints(&j, "resuming from rules/checkpoint-8, step 8");
+    assert_lists("rules", "checkpoint-12.aside-1 checkpoint-4 checkpoint-8 "
+                          "checkpoint-9 checkpoint-9\n");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_goes_back),
+        cmocka_unit_test(a_restart_stays_on_the_line),
+        cmocka_unit_test(another_run_is_another_line),
+        cmocka_unit_test(latest_rules),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -145,7 +145,7 @@ bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
 int restart_check_saved(const struct run *r)
 {
     char from[64];
-    long last = last_step(r), saved = 0;
+    long last = restart_last_step(r), saved = 0;
     if (!r->settings.elastic || !r->save)
         return 0;
     newest(r, from);

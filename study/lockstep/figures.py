@@ -2,7 +2,7 @@
 plots/NAME.gp, as an SVG for the report and a PNG for all other uses.
 
     names()                 every figure, with its description
-    check(["throughput"])   whether they exist
+    check("loss memory")    whether they exist
     draw(study, "loss")     one figure of a study
     draw_folder(DIR, ..)    one of a folder that has no run: law, scale ..
     draw_all(study)         all that the experiment asks for
@@ -56,9 +56,9 @@ def names():
 
 
 def check(wanted):
-    """Raises an Error unless all names are those of figures."""
+    """Raises an Error unless all names of a text, or "none", are those of figures."""
     texts, parts = _scripts()
-    for name in wanted:
+    for name in wanted.replace(",", " ").split():
         if name in parts:
             raise Error(f"figures={name}: {name}.gp is only a part of other figures; {HINT}")
         if name not in texts and name != "none":
@@ -124,7 +124,7 @@ def gnuplot(name, drawing, folder, size=""):
 
 def _draw(prepare, out, name, size):
     _check_size(size)
-    check([name])
+    check(name)
     try:
         drawing = prepare()
         with tempfile.TemporaryDirectory(prefix="lockstep-figure-") as folder:

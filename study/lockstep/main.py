@@ -112,7 +112,7 @@ def run(words):
 
 def _draw(folders, out, figure, size, step):
     """Draws one figure of a study, or of a folder that has its file and no run."""
-    figures.check([figure])
+    figures.check(figure)
     if step and not step.isdecimal():
         raise Error(f"step={visible(step)}: must be a number of a step")
     kept = any(os.path.lexists(os.path.join(folders[0], name))

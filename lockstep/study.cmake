@@ -18,11 +18,12 @@ if(Python3_FOUND)
                                   ${CMAKE_BINARY_DIR}/study_oracle
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endforeach()
-  set_tests_properties(study_oracle PROPERTIES FIXTURES_SETUP studies)
-  set_tests_properties(study_mutants PROPERTIES FIXTURES_REQUIRED studies)
+  set_tests_properties(study_oracle PROPERTIES TIMEOUT 600 LABELS jobs
+                                               FIXTURES_SETUP studies)
+  set_tests_properties(study_mutants PROPERTIES TIMEOUT 600 LABELS jobs
+                                                FIXTURES_REQUIRED studies)
   add_test(NAME figures COMMAND ${Python3_EXECUTABLE} tests/draw.py plots
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(study doctor_hosts hostile stranger answers figures
-                       study_oracle study_mutants
                        PROPERTIES TIMEOUT 300 LABELS jobs SKIP_RETURN_CODE 77)
 endif()

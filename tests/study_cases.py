@@ -418,6 +418,9 @@ def rewritten(kept, out):
     copy(kept / "stale", out / "promise", 1000, {
         "ssp": {"step_us": 12000, "off": (1.6, 6)}, "slow": {"step_us": 40000},
         "asp": {"step_us": 9000, **busy}})
+    one = copy(kept / "stale", out / "drawn", 1050, {"slow": {"step_us": 40000}})
+    set_in_ini(one, "figures = none", "figures = speedup throughput memory bytes "
+               "breakdown loss_step loss_seconds")
     # different models: no seconds to a loss
     one = copy(kept / "baseline", out / "models", 1100, {
         "dps": {"step_us": 12000}, "ring": {"step_us": 5000}})

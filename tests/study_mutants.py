@@ -102,6 +102,12 @@ MISTAKES = [
      "if True and"),
     ("copies/unshaped", "runs.py", 'for key in "net",', 'for key in'),
     ("copies/shaped", "answer.py", "if found and not study.repeats:", "if False:"),
+    # figures: the least as the median, seconds for milliseconds, another step
+    ("copies/drawn", "prepare.py", "median, least, most = values",
+     "least, median, most = values"),
+    ("copies/drawn", "prepare.py", "ms = {k: 1e3 * step *", "ms = {k: step *"),
+    ("copies/drawn", "prepare_lines.py", '_curves(study, "step", "loss")',
+     '_curves(study, "step", "smooth")'),
     # compare: too few steps, too much allowed, another reference
     ("copies/losses", "fair.py", "FIRST = 20", "FIRST = 4"),
     ("copies/losses", "fair.py", "WITHIN = 2e-3", "WITHIN = 2e-2"),

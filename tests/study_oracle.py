@@ -18,6 +18,7 @@ import tempfile
 import study_cases
 from study_oracle_answer import answer_is
 from study_oracle_compare import page_is, verdict_is
+from study_oracle_figures import figures_are
 from study_oracle_runs import Study
 from study_oracle_tables import TABLES, tables_are
 
@@ -41,6 +42,7 @@ def study_is(study, command):
     assert path == f"report: {study.folder / 'report.html'}\n", path
     answer_is(study, said)
     page_is(study)
+    figures_are(study)
     done = called(command, "compare", study.folder)
     verdict_is(study, done.stdout, done.returncode)
     assert done.stdout.strip() in (study.folder / "report.html").read_text() \

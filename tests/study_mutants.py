@@ -103,8 +103,8 @@ MISTAKES = [
     ("copies/unshaped", "runs.py", 'for key in "net",', 'for key in'),
     ("copies/shaped", "answer.py", "if found and not study.repeats:", "if False:"),
     # figures: the least as the median, seconds for milliseconds, another step
-    ("copies/drawn", "prepare.py", "median, least, most = values",
-     "least, median, most = values"),
+    ("copies/drawn", "prepare.py", "r.median * scale, r.least",
+     "r.least * scale, r.least"),
     ("copies/drawn", "prepare.py", "ms = {k: 1e3 * step *", "ms = {k: step *"),
     ("copies/drawn", "prepare_lines.py", '_curves(study, "step", "loss")',
      '_curves(study, "step", "smooth")'),
@@ -117,10 +117,10 @@ MISTAKES = [
 
 
 def copy_of(tree):
-    """A source tree of study/ and the figures' scripts."""
+    """A source tree with study/ of its own."""
     shutil.copytree(study_oracle.SOURCE / "study", tree / "study",
                     ignore=shutil.ignore_patterns("__pycache__"))
-    for name in "CMakeLists.txt", "plots":
+    for name in "CMakeLists.txt", "core", "plots":
         (tree / name).symlink_to(study_oracle.SOURCE / name)
     return tree / "study" / "lockstep"
 

@@ -4,6 +4,7 @@ prepared is not checked; without gnuplot there is none.
 """
 
 import csv
+import shutil
 
 from study_oracle_tables import MIB, middle, same
 
@@ -74,7 +75,15 @@ def lines_are(study, name, rows):
             row_is(row, name, x=point[x], y=point[y])
 
 
+def asked(study):
+    """The figures that must be there."""
+    names = study.about.get("figures", "none").split()
+    return [n for n in names if n != "none" and shutil.which("gnuplot")]
+
+
 def figures_are(study):
+    for name in asked(study):
+        assert drawn(study, name), f"figure {name} was not drawn"
     for name in BARS:
         if (rows := drawn(study, name)) is not None:
             bars_are(study, name, rows)

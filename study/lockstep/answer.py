@@ -168,8 +168,8 @@ class Choice:
         return text + (f"; the law predicts an exchange of {ms(law)}" if law else "")
 
     def last(self):
-        """Which cell is last, and why."""
-        cell = self.ranked[-1][1]
+        """Which cell is last of those that are behind the first, and why."""
+        cell = [c for _, c in self.ranked if c not in self.tied][-1]
         text = f"{self.name(cell)} {'takes longest' if self.timed else 'is slowest'}: "
         return Sentence(text + self.value(cell) + self.beside(cell) + self.why(cell) + ".",
                         self.numbers("step_s", "exposed_s_per_step", "wait_s_per_step",

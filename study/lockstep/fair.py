@@ -10,7 +10,7 @@ tests that.
 import dataclasses
 import math
 
-from .files import number
+from .files import number, visible
 from .measures import MEASURES
 from .study import same_value
 
@@ -26,7 +26,7 @@ def names_of(names):
 
 def _object(run, key):
     value = run.get(key)
-    return value if isinstance(value, dict) else {}
+    return {k: visible(v) for k, v in value.items()} if isinstance(value, dict) else {}
 
 
 def differences(a, b, key="training"):

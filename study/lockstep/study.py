@@ -80,9 +80,8 @@ def difference(a, b):
 
 # What repeats of a cell must have in common besides their settings: words for it,
 # and the place in run.json.
-COMMON = (("data", "data.hash_xxh3"), ("build", "revision"),
-          ("processor", "machine.processor"), ("cores", "machine.cores"),
-          ("memory_bytes", "machine.memory_bytes"))
+COMMON = (("data", "data.hash_xxh3"), ("build", "revision"), ("host", "machine.host"),
+          ("processor", "machine.processor"), ("cores", "machine.cores"))
 
 
 class Study:
@@ -171,8 +170,9 @@ class Study:
         for other in others[:1]:
             found = difference(other.asked, run.asked)
             for word, path in COMMON:
-                found = found or difference({word: other.get(path, "")},
-                                            {word: run.get(path, "")})
+                if word != "host" or not run.net:  # an emulated host has a name of its own
+                    found = found or difference({word: other.get(path, "")},
+                                                {word: run.get(path, "")})
             if found:
                 key, then, now = found
                 raise Error(f"{visible(name)}: not a repeat of repeat {other.repeat}, which "

@@ -4,7 +4,7 @@ the right names and numbers, and nothing else.
 
 import re
 
-from study_oracle_runs import bounds, over
+from study_oracle_runs import bounds
 
 MIB = 1 << 20
 
@@ -143,9 +143,9 @@ class Choice:
         return said + ["."]
 
     def last(self):
-        last = self.ranked[-1]
-        if last in self.tied:
+        if not self.rest:
             return []
+        last = self.rest[-1]
         said = [self.name(last), " takes longest: " if self.timed
                 else " is slowest: ", *self.value(last), *self.beside(last)]
         return said + self.why(last) + ["."]

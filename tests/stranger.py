@@ -8,6 +8,8 @@ Most cases call the package in a child process of this test, which is faster tha
 new program and shows every exception.
 """
 
+import functools
+import html
 import html.parser
 import itertools
 import json
@@ -51,6 +53,8 @@ PAYLOADS = (
     "<script>alert(1)</script>", "\" onmouseover=alert(1) x=\"", "'><img src=q onerror=alert(1)>",
     "]]><!--><script>alert(1)</script>-->", "{{ 7*7 }}{% for x in y %}", "=1+1", "\x1b[31mred\u009b2J",
     "a\nlockstep: b\r\n,c", "\ud800\udfff", "../../../../etc", "%s%n%1$s", "")
+PATH = os.environ["PATH"]
+ALL = [name for name, _ in figures.names()]
 NUMBERS = (1e999, -1e999, float("nan"), -1, 0, 1e300, 5e-324, True, None, [], {}, "x",
            10 ** 400, [[[[]]]], {"a": {"b": 1}}, ["a", 1, None], "1e999", 2.5)
 INI = """[experiment]
@@ -153,10 +157,12 @@ class Sandbox:
         self.victim.write_text(f"{SECRET},{SECRET}\n{SECRET}\n")
         self.renew()
 
-    def renew(self):
-        """Begins with a new copy."""
+    def renew(self, wanted=()):
+        """Begins with a new copy, with these figures."""
         shutil.rmtree(self.given, ignore_errors=True)
         shutil.copytree(self.clean, self.given, symlinks=True)
+        ini = self.given / "x.ini"
+        ini.write_text(ini.read_text().replace("none", " ".join(wanted) or "none"))
 
     def run(self, *words, why="", most=400):
         """Calls a command and checks what must always be so. Returns its status and
@@ -202,37 +208,104 @@ def put(value, path, new):
     value[path[-1]] = new
 
 
+def every_text(folder, *words):
+    """Makes each text of run.json and summary.json the next of these words."""
+    for path in folder.glob("cells/*/r[12]/*.json"):
+        if path.name == "trace.json":
+            continue
+        payloads = itertools.cycle(words)
+        value = json.loads(path.read_text())
+        for at in list(leaves(value)):
+            if at[0] != "asked" and isinstance(functools.reduce(
+                    lambda v, k: v[k], at, value), str):
+                put(value, at, next(payloads))
+        for name in "machine", "versions", "training", "effective":
+            if name in value:
+                value[name][next(payloads)] = next(payloads)
+        path.write_text(json.dumps(value))
+
+
 def texts_are_text(box):
     """Every text of a run, at once, is a payload."""
-    runs = sorted(box.given.glob("cells/*/r[12]"))
+    drawn = itertools.cycle(ALL)
     for payload in PAYLOADS:
-        box.renew()
-        for run in runs:
-            for name in "run.json", "summary.json":
-                value = json.loads((run / name).read_text())
-                for path in list(leaves(value)):
-                    at = value
-                    for key in path:
-                        at = at[key]
-                    if isinstance(at, str) and path[0] not in ("asked", "format"):
-                        put(value, path, payload)
-                value[payload] = {payload: payload}
-                for name_ in "machine", "versions", "training", "effective":
-                    if name_ in value:
-                        value[name_][payload] = payload
-                (run / name).write_text(json.dumps(value))
+        box.renew(itertools.islice(drawn, 5))
+        every_text(box.given, payload)
         for words in (["report", box.given], ["compare", box.given],
                       ["report", box.given / "cells" / "two_batch=1" / "r1"]):
             status, said = box.run(*words, why=payload)
             assert status == 0 or words[0] == "compare", (payload, said)
-    shown = (box.given / "report.html").read_text()
-    assert "49" not in re.findall(r"machine = \S*", shown), shown
+        shown = html.unescape((box.given / "report.html").read_text())
+        assert visible(json.loads(json.dumps(payload))) in shown, payload
+
+
+def figures_are_drawings(box):
+    """All figures are drawn of runs with a payload in every text, column and name,
+    by gnuplot itself."""
+    path, os.environ["PATH"] = os.environ["PATH"], PATH
+    box.renew(ALL)
+    every_text(box.given, *PAYLOADS)
+    payloads = itertools.cycle(PAYLOADS)
+    for name, columns in (("util.csv", "t_s rank metric"), ("breakdown.csv", "rank kind"),
+                          ("steps.csv", "run backend rank")):
+        for file in box.given.glob(f"cells/*/r[12]/{name}"):
+            head, *rows = file.read_text().splitlines()
+            last = rows[-1].split(",")
+            for column in columns.split():
+                cells = list(last)
+                cells[head.split(",").index(column)] = next(payloads)
+                rows.append(",".join('"' + c.replace('"', '""') + '"' for c in cells))
+            file.write_bytes("\n".join([head, *rows, ""]).encode("utf-8", "replace"))
+    for file in box.given.glob("cells/*/r[12]/trace.json"):
+        file.write_text(file.read_text().replace('"forward"', json.dumps(next(payloads))))
+    ini = box.given / "x.ini"
+    name = "'; system('touch PWNED'); '`touch PWNED`@x{/*9 b}"
+    ini.write_text(ini.read_text().replace("[cell one]", f"[cell {name}]").replace(
+        "= one batch", f"= {name} batch"))
+    for batch in 1, 2:
+        (box.given / "cells" / f"one_batch={batch}").rename(
+            box.given / "cells" / Cell(f"{name} batch={batch}", []).folder)
+    status, said = box.run("report", box.given)
+    assert status == 0, said
+    drawn = [p.stem for p in box.given.glob("figures/*.svg")]
+    assert len(drawn) > len(ALL) // 2, (drawn, said)
+    assert (box.given / "report.html").read_text().count("<svg") == len(drawn), said
+    os.environ["PATH"] = path
+
+
+def files_without_runs(box):
+    """The figures of files that are no study."""
+    words = "0,x';touch PWNED;',1e999,<script>,-1,\x1b[1m,\"a\nb\",9,nan,`touch PWNED`"
+    for figure, name, text in (
+            ("law", "sweep.txt", "# ring, 2 workers:\n" + words.replace(",", " ")),
+            ("law", "sweep.txt", "# ring, 2 workers:\n1 2 3 4 5 6 7 8 9\n1e999" + " 8" * 9),
+            ("law", "sweep.txt", "# ring, 0 workers:\n1 2 3 4 5 6 7 8 9\n"),
+            ("size_sweep", "sweep.txt", "# ring, " + "9" * 5000 + " workers:\n" + "1 " * 9),
+            ("scale", "simulate.csv", "backend,workers,simulated_s,law_s,ratio\n"
+             "x';touch PWNED;',1,2,3,4\n<script>,0,0,0,0\n1e999,1e999,-1,1e300,nan\n"),
+            ("pipeline", "timetable.csv", "schedule,stage,action,micro,chunk,begin_ms,end_ms\n"
+             "x';touch PWNED;',0,forward,1e90,0,-1,1e99\n`a`,4095,backward,0,4000,0,0\n")):
+        for k in range(-1, 9):
+            folder = box.given / f"{figure}{k}"
+            folder.mkdir(exist_ok=True)
+            path = folder / name
+            os.chdir(folder)
+            if k < 0:
+                path.write_text(text)
+            else:
+                path.unlink(missing_ok=True)
+                kinds_of(path, box.victim)[k][1]()
+            status, said = box.run("report", folder, f"figure={figure}", why=(figure, k))
+            assert status == 1 or k < 0, (figure, k, said)
+            if k >= 0:
+                shutil.rmtree(folder)
 
 
 def numbers_are_checked(box):
     """Every number of run.json and summary.json, one after the other and all at
     once."""
     run = box.given / "cells" / "two_batch=1" / "r1"
+    box.renew(["bytes", "verbs", "memory_parts", "scaling"])
     kinds = itertools.cycle(NUMBERS)
     for name in "run.json", "summary.json":
         text = (run / name).read_text()
@@ -264,6 +337,7 @@ def numbers_are_checked(box):
 def columns_are_checked(box):
     """Every column of every CSV file: numbers that are none, and payloads."""
     run = box.given / "cells" / "two_batch=1" / "r1"
+    box.renew(["util_timeline", "memory_timeline", "util_bars", "staleness", "loss_seeds"])
     values = itertools.cycle(("1e999", "-1", "nan", "", "9" * 5000, "x';touch PWNED;'", "0",
                               '"<script>"', "\x1b[31m", "s0"))
     for name in "steps.csv", "util.csv", "breakdown.csv":
@@ -453,7 +527,7 @@ def any_change(box, count=300):
     """Random changes of a valid folder, always the same ones."""
     rng, ended = random.Random(7), {0: 0, 1: 0}
     for k in range(count):
-        box.renew()
+        box.renew(rng.sample(ALL, 3))
         done = [mutations(rng, box) for _ in range(rng.choice((1, 1, 3)))]
         for command in "report", "compare":
             status, _ = box.run(command, box.given, why=(k, done))
@@ -484,6 +558,18 @@ def only_words_name_programs(box):
     assert (box.given / "EVIL").exists(), done
 
 
+def fake_gnuplot(folder):
+    """A gnuplot that draws nothing, which takes no time."""
+    (folder / "gnuplot").write_text("""#!/bin/sh
+for word; do case $word in "OUT = "*)
+file=${word#OUT = \\'}; file=${file%\\'}
+echo '<svg xmlns="http://www.w3.org/2000/svg"></svg>' >"$file" ;;
+esac; done
+""")
+    (folder / "gnuplot").chmod(0o755)
+    os.environ["PATH"] = f"{folder}:{PATH}"
+
+
 def drawings_only_draw():
     """A drawing with more than elements that draw is left out; what a browser would
     take for more is not there."""
@@ -506,6 +592,9 @@ def drawings_only_draw():
 
 
 def main():
+    if not shutil.which("gnuplot"):
+        print("skipped: no gnuplot")
+        sys.exit(77)
     drawings_only_draw()
     with tempfile.TemporaryDirectory(prefix="lockstep-stranger-") as name:
         folder = pathlib.Path(name)
@@ -514,7 +603,8 @@ def main():
         done = subprocess.run([LOCKSTEP, "run", folder / "x.ini", f"out={clean}"],
                               capture_output=True, text=True, timeout=250)
         assert done.returncode == 0, done
-        for part in (texts_are_text, numbers_are_checked, columns_are_checked,
+        fake_gnuplot(folder)
+        for part in (texts_are_text, figures_are_drawings, files_without_runs, numbers_are_checked, columns_are_checked,
                      an_ini_is_checked, names_are_text, files_are_files,
                      links_are_replaced, only_words_name_programs, any_change):
             os.chdir(folder)

@@ -47,7 +47,7 @@ def share(name):
 @functools.cache
 def backends():
     """{backend: (colour, point)}, in the order of the table of backends."""
-    text = read_text(share("core/config/backends.def"))
+    text = read_text(share("core/config/backends.def"), follow=True)
     found = re.findall(r'^BACKEND\("(\w+)".*?\.colour = "(#[0-9a-f]{6})".*?'
                        r"\.point = (\d+)", text, re.M | re.S)
     return {name: (colour, int(point)) for name, colour, point in found}

@@ -36,7 +36,8 @@ def _scripts():
         files = sorted(f for f in os.listdir(_plots()) if f.endswith(".gp"))
     except OSError as e:
         raise Error(f"{visible(_plots())}: {e.strerror}") from None
-    texts = {f[:-3]: read_text(os.path.join(_plots(), f)) for f in files}
+    texts = {f[:-3]: read_text(os.path.join(_plots(), f), follow=True)
+             for f in files}
     parts = {name for text in texts.values()
              for name in re.findall(r'^\s*load "(\w+)\.gp"', text, re.M)}
     return texts, parts
@@ -75,9 +76,10 @@ def _check_size(size):
 
 def _value(value):
     """A value as gnuplot reads it. Nothing is special in a text between single quotes
-    but the quote itself."""
+    but the quote itself. Doubled it could not begin a text, so it becomes an
+    apostrophe."""
     if isinstance(value, str):
-        return "'" + visible(value).replace("'", "''") + "'"
+        return "'" + visible(value).replace("'", "\u2019") + "'"
     return "NaN" if value is None else repr(float(value) if isinstance(value, float)
                                             else int(value))
 
@@ -130,8 +132,7 @@ def _draw(prepare, out, name, size):
         with tempfile.TemporaryDirectory(prefix="lockstep-figure-") as folder:
             write_csv(os.path.join(folder, f"{name}.csv"), drawing.rows)
             gnuplot(name, drawing, folder, size)
-            to = os.path.join(out, "figures")
-            make_folder(to)
+            to = make_folder(out, "figures")
             paths = [os.path.join(to, f"{name}.{kind}") for kind in ("csv", *KINDS)]
             for path in paths:
                 with replace(path) as temporary:

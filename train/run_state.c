@@ -368,6 +368,8 @@ int state_first(struct trainer *t)
 {
     const char *init = t->run.init;
     bool random = !strcmp(init, "random");
+    if (!random && t->cluster->rank == 0 && whole_check_file(init))
+        return fail("init=%s: %s", init, fail_message());
     if (t->share.lends_params)
         return random ? sync_ranges(t->sync, SYNC_PARAMS, draw_range, t)
                       : load_params(t, init);

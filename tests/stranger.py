@@ -381,8 +381,9 @@ def main():
         assert done.returncode == 0, done
         fake_gnuplot(folder)
         for part in (texts_are_text, figures_are_drawings, files_without_runs,
-                     numbers_are_checked, columns_are_checked, an_ini_is_checked, names_are_text, files_are_files,
-                     links_are_replaced, only_words_name_programs, any_change):
+                     numbers_are_checked, columns_are_checked, an_ini_is_checked,
+                     names_are_text, files_are_files, links_are_replaced,
+                     only_words_name_programs, any_change):
             os.chdir(folder)
             part(Sandbox(folder / part.__name__, clean))
             shutil.rmtree(folder / part.__name__)

@@ -45,8 +45,7 @@ endforeach()
 
 # Figures, experiments and labs, as they are in the source tree. The labs'
 # solutions, right and wrong, are not installed.
-install(DIRECTORY plots DESTINATION ${share} FILES_MATCHING PATTERN "*.gp"
-        PATTERN plots/sample EXCLUDE)
+install(DIRECTORY plots DESTINATION ${share})
 install(DIRECTORY experiments DESTINATION ${share})
 # The package that runs experiments and reads runs (lockstep/study.c finds it).
 install(DIRECTORY study/lockstep DESTINATION lib/python3/dist-packages

@@ -5,8 +5,8 @@
 load "style.gp"
 set xlabel "workers" . below
 set ylabel "speed-up over one worker"
-set xtics 1
-set ytics 1
+set xtics tic
+set ytics tic
 set xrange [0.8:top + 0.3]
 set yrange [0:top + 0.3]
 set key top left

@@ -58,5 +58,9 @@ if (key_room) {
     set rmargin at screen 1 - (key_room + 12.0) / WIDE
 }
 
+# of a figure that is not prepared by a function of Python, but reads runs.csv
+backend_colour(b) = exists("colour_" . b) ? value("colour_" . b) : "#888888"
+backend_point(b) = exists("point_" . b) ? value("point_" . b) : 11
+
 # a hex colour as the number that `lc rgb variable` needs
 hex(c) = int(sprintf("0x%s", c[2:7]))

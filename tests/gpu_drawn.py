@@ -1,10 +1,10 @@
 """Checks a GPU's figures with an emulated GPU and a fake NVML.
 
-    gpu_drawn.py LOCKSTEP FOLDER_OF_NVML PLOTS
+    gpu_drawn.py LOCKSTEP FOLDER_OF_NVML
 
 Two workers train on the emulated GPU. The fake NVML always reports 37%, which
 differs from the share in which the host computes and from the share in which the
-GPU computes. gpu_timeline.gp must show 37, and util_timeline.gp the GPU's share.
+GPU computes. gpu_timeline must show 37, and util_timeline the GPU's share.
 """
 
 import csv
@@ -15,17 +15,12 @@ import subprocess
 import sys
 import tempfile
 
-LOCKSTEP, NVML, PLOTS = map(os.path.abspath, sys.argv[1:])
+LOCKSTEP, NVML = map(os.path.abspath, sys.argv[1:])
 
 
-def drawn(name, run, folder):
-    table = folder / "drawn.txt"
-    subprocess.run(["gnuplot", "-e", f"set table '{table}'", "-c", f"{name}.gp",
-                    str(run), str(folder / "x.svg")], cwd=PLOTS, check=True,
-                   timeout=60)
-    return [tuple(map(float, line.split()[:2]))
-            for line in table.read_text().splitlines()
-            if line.strip() and line[0] != "#"]
+def drawn(name, run):
+    with open(run / "figures" / f"{name}.csv", newline="") as f:
+        return [(float(r["x"]), float(r["y"])) for r in csv.DictReader(f)]
 
 
 def samples(run, rank, metric):
@@ -64,11 +59,11 @@ def main():
             print("no gnuplot: figures not drawn")
             return
         assert (run / "figures" / "gpu_timeline.png").exists()  # not asked for
-        said = [v for _, v in drawn("gpu_timeline", run, folder)]
+        said = [v for _, v in drawn("gpu_timeline", run)]
         assert 37 in said, said
         for rank in range(2):
             gpu = samples(run, rank, "gpu_compute_share")
-            points = drawn("util_timeline", run, folder)
+            points = drawn("util_timeline", run)
             assert gpu and all(any(close(p, g) for p in points) for g in gpu), \
                 (gpu, points)
 

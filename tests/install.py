@@ -33,8 +33,6 @@ data = text.txt
 sync = ring, sps
 """
 FIGURE = """# own_figure.gp - a figure of the installed tree alone.
-DIR = ARG1
-OUT = ARG2
 load "style.gp"
 plot x
 """

@@ -3,236 +3,112 @@ who reports, compares or runs it: what it says is shown as text, nothing outside
 read or written, nothing is waited for, and an error is one line.
 
     stranger.py LOCKSTEP
-
-Most cases call the package in a child process of this test, which is faster than a
-new program and shows every exception.
 """
 
-import html.parser
+import html
 import itertools
 import json
 import os
 import pathlib
 import random
 import re
-import resource
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import traceback
 
-TREE = pathlib.Path(__file__).resolve().parent.parent
-LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
-sys.path.insert(0, str(TREE / "study"))
-os.environ["LOCKSTEP_PROGRAM"] = LOCKSTEP
-try:
-    import jinja2  # noqa: F401
-except ImportError:  # lockstep takes this Python, which has it
-    python = os.environ.get("LOCKSTEP_PYTHON") or "/usr/bin/python3"
-    if sys.executable == python:
-        print("skipped: no jinja2")
-        sys.exit(77)
-    os.execv(python, [python, *sys.argv])
+from sandbox import (ALL, INI, LOCKSTEP, NUMBERS, PATH, PAYLOADS, Page, Sandbox,
+                     every_text, fake_gnuplot, kinds_of, leaves, put)
 
-from lockstep import figures, runs
+from lockstep import runs
 from lockstep.experiment import Cell
 from lockstep.files import visible
-from lockstep.main import main as lockstep_main
 from lockstep.report import drawing
-
-SECRET = "c0ffee-of-another-file"
-TOUCH = "touch${IFS}PWNED"
-PAYLOADS = (
-    f"x';{TOUCH};'", f'0.5,x"||system("{TOUCH}")||"', f"$({TOUCH})", f"`{TOUCH}`",
-    f"' ; system '{TOUCH}", f'"; system("{TOUCH}"); "', f"@{TOUCH}", f"| {TOUCH}",
-    "<script>alert(1)</script>", "\" onmouseover=alert(1) x=\"", "'><img src=q onerror=alert(1)>",
-    "]]><!--><script>alert(1)</script>-->", "{{ 7*7 }}{% for x in y %}", "=1+1", "\x1b[31mred\u009b2J",
-    "a\nlockstep: b\r\n,c", "\ud800\udfff", "../../../../etc", "%s%n%1$s", "")
-NUMBERS = (1e999, -1e999, float("nan"), -1, 0, 1e300, 5e-324, True, None, [], {}, "x",
-           10 ** 400, [[[[]]]], {"a": {"b": 1}}, ["a", 1, None], "1e999", 2.5)
-INI = """[experiment]
-title = A stranger's
-question = What?
-expect = Nothing
-figures = {figures}
-baseline = one batch=1
-repeat = 2
-[base]
-model = nano
-layers = 1
-context = 16
-steps = 6
-eval = 3
-eval_batches = 1
-threads = 1
-[matrix]
-batch = 1, 2
-[cell one]
-seed = 1
-[cell two]
-sync = ring
-workers = 2
-"""
-
-
-class Page(html.parser.HTMLParser):
-    """Fails at an element or attribute that could run or load something."""
-
-    TAGS = set("html head meta title style body h1 h2 h3 p div table thead tbody tr th td "
-               "span br figure pre code b details summary".split()) | {
-                   tag.lower() for tag in __import__("lockstep.report").report.TAGS}
-
-    def handle_starttag(self, tag, attrs):
-        assert tag in self.TAGS, tag
-        for name, value in attrs:
-            assert not name.startswith("on") and name not in ("src", "action"), name
-            assert name not in ("href", "xlink:href") or value.startswith("#"), value
-
-    def handle_comment(self, data):
-        raise AssertionError(data)
-
-
-def call(*words, cwd, seconds=200):
-    """(exit status, standard output, standard error, MiB of memory) of a command. A
-    wait ends it, by SIGALRM."""
-    pipes = [tempfile.TemporaryFile() for _ in range(2)]
-    pid = os.fork()
-    if pid == 0:
-        status = 99
-        try:
-            signal.alarm(seconds)
-            os.chdir(cwd)
-            for k, pipe in enumerate(pipes, 1):
-                os.dup2(pipe.fileno(), k)
-            sys.argv[1:] = map(str, words)
-            status = lockstep_main()
-            sys.stdout.flush()
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, status, used = os.wait4(pid, 0)
-    said = []
-    for pipe in pipes:
-        pipe.seek(0)
-        said.append(pipe.read().decode("utf-8", "surrogateescape"))
-        pipe.close()
-    return os.waitstatus_to_exitcode(status), *said, used.ru_maxrss / 1024
-
-
-def files_of(folder, but=None):
-    """{path: contents, target or kind, and time} of all that is below a folder."""
-    found = {}
-    for at, folders, names in os.walk(folder):
-        if but and pathlib.Path(at) == but:
-            folders.clear()
-            continue
-        for name in names + folders:
-            path = os.path.join(at, name)
-            is_ = os.lstat(path)
-            found[path] = (os.readlink(path) if os.path.islink(path) else
-                           open(path, "rb").read() if os.path.isfile(path) and
-                           is_.st_size < 1 << 20 else is_.st_mode, is_.st_mtime_ns
-                           if not os.path.isdir(path) else 0)
-    return found
-
-
-class Sandbox:
-    """A folder with a copy of the stranger's, and with files that must not change."""
-
-    def __init__(self, folder, clean):
-        self.folder, self.clean = folder, clean
-        self.given = folder / "given"  # by the stranger
-        self.cwd = folder / "cwd"
-        self.cwd.mkdir(parents=True)
-        (folder / "outside").mkdir()
-        self.victim = folder / "outside" / "victim"
-        self.victim.write_text(f"{SECRET},{SECRET}\n{SECRET}\n")
-        self.renew()
-
-    def renew(self):
-        """Begins with a new copy."""
-        shutil.rmtree(self.given, ignore_errors=True)
-        shutil.copytree(self.clean, self.given, symlinks=True)
-
-    def run(self, *words, why="", most=400):
-        """Calls a command and checks what must always be so. Returns its status and
-        all that it printed."""
-        before = files_of(self.folder, self.given)
-        status, out, err, used = call(*words, cwd=self.cwd)
-        about = (why, words, status, out[-2000:], err[-2000:])
-        assert status in (0, 1), about
-        assert "Traceback" not in err, about
-        lines = err.splitlines()
-        assert all(line.startswith("lockstep: ") for line in lines), about
-        left_out = len([*figures.names()]) if words[0] == "report" and status == 0 else 1
-        assert len(lines) <= left_out and (status == 0 or lines or out), about
-        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]",
-                             (out + err).encode("utf-8", "surrogateescape").decode(
-                                 "latin-1")), about
-        assert files_of(self.folder, self.given) == before, about
-        assert not [*self.folder.rglob("PWNED")], about
-        assert SECRET not in out + err, about
-        assert used < most, (used, about)
-        page = self.given / "report.html"
-        if status == 0 and words[0] == "report" and page.is_file():
-            text = page.read_text()
-            Page().feed(text)
-            assert SECRET not in text, about
-        return status, out + err
 
 
 # ---- what a folder may say
 
-def leaves(value, path=()):
-    """Paths of all that is no object or list in a JSON value."""
-    if isinstance(value, dict):
-        for k, v in value.items():
-            yield from leaves(v, (*path, k))
-    else:
-        yield path
-
-
-def put(value, path, new):
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = new
-
-
 def texts_are_text(box):
     """Every text of a run, at once, is a payload."""
-    runs = sorted(box.given.glob("cells/*/r[12]"))
+    drawn = itertools.cycle(ALL)
     for payload in PAYLOADS:
-        box.renew()
-        for run in runs:
-            for name in "run.json", "summary.json":
-                value = json.loads((run / name).read_text())
-                for path in list(leaves(value)):
-                    at = value
-                    for key in path:
-                        at = at[key]
-                    if isinstance(at, str) and path[0] not in ("asked", "format"):
-                        put(value, path, payload)
-                value[payload] = {payload: payload}
-                for name_ in "machine", "versions", "training", "effective":
-                    if name_ in value:
-                        value[name_][payload] = payload
-                (run / name).write_text(json.dumps(value))
+        box.renew(itertools.islice(drawn, 5))
+        every_text(box.given, payload)
         for words in (["report", box.given], ["compare", box.given],
                       ["report", box.given / "cells" / "two_batch=1" / "r1"]):
             status, said = box.run(*words, why=payload)
             assert status == 0 or words[0] == "compare", (payload, said)
-    shown = (box.given / "report.html").read_text()
-    assert "49" not in re.findall(r"machine = \S*", shown), shown
+        shown = html.unescape((box.given / "report.html").read_text())
+        assert visible(json.loads(json.dumps(payload))) in shown, payload
+
+
+def figures_are_drawings(box):
+    """All figures are drawn of runs with a payload in every text, column and name,
+    by gnuplot itself."""
+    path, os.environ["PATH"] = os.environ["PATH"], PATH
+    box.renew(ALL)
+    every_text(box.given, *PAYLOADS)
+    payloads = itertools.cycle(PAYLOADS)
+    for name, columns in (("util.csv", "t_s rank metric"), ("breakdown.csv", "rank kind"),
+                          ("steps.csv", "run backend rank")):
+        for file in box.given.glob(f"cells/*/r[12]/{name}"):
+            head, *rows = file.read_text().splitlines()
+            last = rows[-1].split(",")
+            for column in columns.split():
+                cells = list(last)
+                cells[head.split(",").index(column)] = next(payloads)
+                rows.append(",".join('"' + c.replace('"', '""') + '"' for c in cells))
+            file.write_bytes("\n".join([head, *rows, ""]).encode("utf-8", "replace"))
+    for file in box.given.glob("cells/*/r[12]/trace.json"):
+        file.write_text(file.read_text().replace('"forward"', json.dumps(next(payloads))))
+    ini = box.given / "x.ini"
+    name = "'; system('touch PWNED'); '`touch PWNED`@x{/*9 b}"
+    ini.write_text(ini.read_text().replace("[cell one]", f"[cell {name}]").replace(
+        "= one batch", f"= {name} batch"))
+    for batch in 1, 2:
+        (box.given / "cells" / f"one_batch={batch}").rename(
+            box.given / "cells" / Cell(f"{name} batch={batch}", []).folder)
+    status, said = box.run("report", box.given)
+    assert status == 0, said
+    drawn = [p.stem for p in box.given.glob("figures/*.svg")]
+    assert len(drawn) > len(ALL) // 2, (drawn, said)
+    assert (box.given / "report.html").read_text().count("<svg") == len(drawn), said
+    os.environ["PATH"] = path
+
+
+def files_without_runs(box):
+    """The figures of files that are no study."""
+    words = "0,x';touch PWNED;',1e999,<script>,-1,\x1b[1m,\"a\nb\",9,nan,`touch PWNED`"
+    for figure, name, text in (
+            ("law", "sweep.txt", "# ring, 2 workers:\n" + words.replace(",", " ")),
+            ("law", "sweep.txt", "# ring, 2 workers:\n1 2 3 4 5 6 7 8 9\n1e999" + " 8" * 9),
+            ("law", "sweep.txt", "# ring, 0 workers:\n1 2 3 4 5 6 7 8 9\n"),
+            ("size_sweep", "sweep.txt", "# ring, " + "9" * 5000 + " workers:\n" + "1 " * 9),
+            ("scale", "simulate.csv", "backend,workers,simulated_s,law_s,ratio\n"
+             "x';touch PWNED;',1,2,3,4\n<script>,0,0,0,0\n1e999,1e999,-1,1e300,nan\n"),
+            ("pipeline", "timetable.csv", "schedule,stage,action,micro,chunk,begin_ms,end_ms\n"
+             "x';touch PWNED;',0,forward,1e90,0,-1,1e99\n`a`,4095,backward,0,4000,0,0\n")):
+        for k in range(-1, 9):
+            folder = box.given / f"{figure}{k}"
+            folder.mkdir(exist_ok=True)
+            path = folder / name
+            os.chdir(folder)
+            if k < 0:
+                path.write_text(text)
+            else:
+                path.unlink(missing_ok=True)
+                kinds_of(path, box.victim)[k][1]()
+            status, said = box.run("report", folder, f"figure={figure}", why=(figure, k))
+            assert status == 1 or k < 0, (figure, k, said)
+            if k >= 0:
+                shutil.rmtree(folder)
 
 
 def numbers_are_checked(box):
     """Every number of run.json and summary.json, one after the other and all at
     once."""
     run = box.given / "cells" / "two_batch=1" / "r1"
+    box.renew(["bytes", "verbs", "memory_parts", "scaling"])
     kinds = itertools.cycle(NUMBERS)
     for name in "run.json", "summary.json":
         text = (run / name).read_text()
@@ -264,6 +140,7 @@ def numbers_are_checked(box):
 def columns_are_checked(box):
     """Every column of every CSV file: numbers that are none, and payloads."""
     run = box.given / "cells" / "two_batch=1" / "r1"
+    box.renew(["util_timeline", "memory_timeline", "util_bars", "staleness", "loss_seeds"])
     values = itertools.cycle(("1e999", "-1", "nan", "", "9" * 5000, "x';touch PWNED;'", "0",
                               '"<script>"', "\x1b[31m", "s0"))
     for name in "steps.csv", "util.csv", "breakdown.csv":
@@ -296,11 +173,11 @@ def an_ini_is_checked(box):
     ini = box.given / "x.ini"
     for payload in (*PAYLOADS, "x" * 60000, "(" * 30000, "a=b " * 9999, "%(x)s", "@"):
         payload = payload.encode("utf-8", "replace").decode()
-        for line in (f"[experiment]\ntitle = {payload}\nquestion = {payload}\nexpect = {payload}",
-                     f"[experiment]\nfigures = {payload}", f"[experiment]\nbaseline = {payload}",
-                     f"[experiment]\n{payload} = 1", f"[{payload}]", f"[cell {payload}]\nseed = 3",
-                     f"[matrix]\nseed = {payload}", f"[base]\ndata = {payload}", payload,
-                     f"[matrix]\n{payload} = 1, 2"):
+        about = f"[experiment]\ntitle = {payload}\nquestion = {payload}\nexpect = {payload}"
+        for line in (about, f"[experiment]\nfigures = {payload}", f"[{payload}]", payload,
+                     f"[experiment]\nbaseline = {payload}", f"[experiment]\n{payload} = 1",
+                     f"[cell {payload}]\nseed = 3", f"[matrix]\nseed = {payload}",
+                     f"[base]\ndata = {payload}", f"[matrix]\n{payload} = 1, 2"):
             ini.write_text(f"[base]\nsteps = 6\n{line}\n" if "[base]" not in line
                            else line + "\n")
             for command in "report", "compare":
@@ -341,21 +218,6 @@ def names_are_text(box):
 
 
 # ---- files that are none
-
-def kinds_of(path, victim):
-    """(a name, a function that makes it) of what may be in the place of a file."""
-    def bind():
-        socket.socket(socket.AF_UNIX).bind(os.path.relpath(path))
-
-    def sparse():
-        with open(path, "wb") as f:
-            f.truncate(3 << 30)
-    return (("pipe", lambda: os.mkfifo(path)), ("socket", bind), ("folder", path.mkdir),
-            ("sparse", sparse), ("zero", lambda: path.symlink_to("/dev/zero")),
-            ("random", lambda: path.symlink_to("/dev/urandom")),
-            ("stranger's", lambda: path.symlink_to(victim)),
-            ("itself", lambda: path.symlink_to(path)), ("gone", lambda: None))
-
 
 def files_are_files(box):
     """A pipe, a device, a socket, a folder, a link or 3 GB in the place of each file
@@ -453,7 +315,7 @@ def any_change(box, count=300):
     """Random changes of a valid folder, always the same ones."""
     rng, ended = random.Random(7), {0: 0, 1: 0}
     for k in range(count):
-        box.renew()
+        box.renew(rng.sample(ALL, 3))
         done = [mutations(rng, box) for _ in range(rng.choice((1, 1, 3)))]
         for command in "report", "compare":
             status, _ = box.run(command, box.given, why=(k, done))
@@ -506,6 +368,9 @@ def drawings_only_draw():
 
 
 def main():
+    if not shutil.which("gnuplot"):
+        print("skipped: no gnuplot")
+        sys.exit(77)
     drawings_only_draw()
     with tempfile.TemporaryDirectory(prefix="lockstep-stranger-") as name:
         folder = pathlib.Path(name)
@@ -514,9 +379,11 @@ def main():
         done = subprocess.run([LOCKSTEP, "run", folder / "x.ini", f"out={clean}"],
                               capture_output=True, text=True, timeout=250)
         assert done.returncode == 0, done
-        for part in (texts_are_text, numbers_are_checked, columns_are_checked,
-                     an_ini_is_checked, names_are_text, files_are_files,
-                     links_are_replaced, only_words_name_programs, any_change):
+        fake_gnuplot(folder)
+        for part in (texts_are_text, figures_are_drawings, files_without_runs,
+                     numbers_are_checked, columns_are_checked, an_ini_is_checked,
+                     names_are_text, files_are_files, links_are_replaced,
+                     only_words_name_programs, any_change):
             os.chdir(folder)
             part(Sandbox(folder / part.__name__, clean))
             shutil.rmtree(folder / part.__name__)

@@ -11,11 +11,10 @@ import collections
 import dataclasses
 import functools
 import math
-import os
-import pathlib
 import re
 
 from .files import read_text, visible
+from .places import share
 
 LONGEST = 40  # letters of a name
 GREY = "#888888"
@@ -34,20 +33,10 @@ KINDS = {  # of a step's time: computing is blue, communication and waiting oran
 MARKS = (7, 5, 9, 11, 13, 15, 6, 4, 8, 10, 12, 14, 3)  # gnuplot's points
 
 
-def share(name):
-    """The path of a file of the source tree, or of its installed copy: PREFIX/share/
-    lockstep beside PREFIX/lib/python3/dist-packages/lockstep."""
-    own = pathlib.Path(__file__).resolve().parent
-    top = own.parents[1]
-    if not (top / "plots").is_dir() and len(own.parents) > 3:
-        top = own.parents[3] / "share" / "lockstep"
-    return os.path.join(top, name)
-
-
 @functools.cache
 def backends():
     """{backend: (colour, point)}, in the order of the table of backends."""
-    text = read_text(share("core/config/backends.def"))
+    text = read_text(share("core/config/backends.def"), follow=True)
     found = re.findall(r'^BACKEND\("(\w+)".*?\.colour = "(#[0-9a-f]{6})".*?'
                        r"\.point = (\d+)", text, re.M | re.S)
     return {name: (colour, int(point)) for name, colour, point in found}
@@ -151,6 +140,11 @@ class Bar:
     panel: int = 1
 
 
+def _finite(*values):
+    """Whether gnuplot can draw these numbers."""
+    return all(map(math.isfinite, values))
+
+
 BARS = ("bar", "range", "repeat", "law", "text")
 
 
@@ -158,7 +152,7 @@ def bars(bars_, labels, keys=(), panels=1, high=None, note="", law="",
          right=False, **about):
     """A Drawing of rows of bars. `labels` has those of all rows, panel after panel;
     `keys` are (colour, text); with `right` they stand to the right of the plot."""
-    n = len(labels) // panels
+    n, bars_ = len(labels) // panels, [b for b in bars_ if _finite(b.place, b.least, b.most)]
     room = [max(map(width, labels[p * n:(p + 1) * n]), default=0) + 25
             for p in range(panels)]
     rows = [{"what": b.what, "panel": b.panel, "place": b.place, "half": b.half,
@@ -213,6 +207,8 @@ def linespoints(points, colour, name="", **more):
 def lines(lines_, panels=1, high=640, note="", right=False, **about):
     """A Drawing of panels with lines. `ends` tells the script which numbers of lines
     each panel has of each kind. With `right` the key stands to the right."""
+    for li in lines_:
+        li.points = [p for p in li.points if _finite(*p)]
     ordered = sorted((li for li in lines_ if li.points or li.what == "key"),
                      key=lambda li: (li.panel, LINES.index(li.what)))
     rows, ends = [], [0]

@@ -10,6 +10,7 @@ plots/NAME.gp, as an SVG for the report and a PNG for all other uses.
 The script's folder may be another one: LOCKSTEP_PLOTS in the environment.
 """
 
+import math
 import os
 import re
 import shutil
@@ -17,8 +18,9 @@ import subprocess
 import tempfile
 
 from . import prepare_files, prepare_lines  # noqa: F401, it registers its figures
-from .drawing import FIGURES, Drawing, share
+from .drawing import FIGURES, Drawing
 from .files import Error, make_folder, read_text, replace, visible, write_csv
+from .places import share
 from .prepare import own
 
 DEADLINE = 120  # seconds for one picture
@@ -36,7 +38,7 @@ def _scripts():
         files = sorted(f for f in os.listdir(_plots()) if f.endswith(".gp"))
     except OSError as e:
         raise Error(f"{visible(_plots())}: {e.strerror}") from None
-    texts = {f[:-3]: read_text(os.path.join(_plots(), f)) for f in files}
+    texts = {f[:-3]: read_text(os.path.join(_plots(), f), follow=True) for f in files}
     parts = {name for text in texts.values()
              for name in re.findall(r'^\s*load "(\w+)\.gp"', text, re.M)}
     return texts, parts
@@ -75,11 +77,12 @@ def _check_size(size):
 
 def _value(value):
     """A value as gnuplot reads it. Nothing is special in a text between single quotes
-    but the quote itself."""
+    but the quote itself. Doubled it could not begin a text, so it becomes an
+    apostrophe."""
     if isinstance(value, str):
-        return "'" + visible(value).replace("'", "''") + "'"
-    return "NaN" if value is None else repr(float(value) if isinstance(value, float)
-                                            else int(value))
+        return "'" + visible(value).replace("'", "\u2019") + "'"
+    return repr(value) if isinstance(value, float) and math.isfinite(value) else \
+        str(int(value)) if isinstance(value, int) else "NaN"
 
 
 def _words(about):
@@ -130,13 +133,14 @@ def _draw(prepare, out, name, size):
         with tempfile.TemporaryDirectory(prefix="lockstep-figure-") as folder:
             write_csv(os.path.join(folder, f"{name}.csv"), drawing.rows)
             gnuplot(name, drawing, folder, size)
-            to = os.path.join(out, "figures")
-            make_folder(to)
+            to = make_folder(out, "figures")
             paths = [os.path.join(to, f"{name}.{kind}") for kind in ("csv", *KINDS)]
             for path in paths:
                 with replace(path) as temporary:
                     shutil.copyfile(os.path.join(folder, os.path.basename(path)),
                                     temporary)
+    except OSError as e:
+        raise Error(f"{name}: {e.strerror}") from None
     except Error as e:
         raise Error(f"{name}: {e}") from None
     return paths[1:]

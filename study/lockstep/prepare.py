@@ -12,7 +12,7 @@ from .drawing import (KINDS, Bar, Drawing, backends, bars, colour_of, crowded, f
                       point_of, tic, width, worker_colour)
 from .files import Error, number
 from .measures import MIB
-from .runs import PARTS, VERBS, mean
+from .runs import PARTS, mean
 from .tables import runs_table
 
 PART_COLOURS = ("#235a97", "#6ba6d6", "#f2b04c", "#c2410c", "#2ba58d", "#c8c8c8", "#ececec")
@@ -20,7 +20,7 @@ VERB_COLOURS = {  # as counted, and by the law
     "reduce_scatter": ("#235a97", "#9bb3cf"), "all_gather": ("#6ba6d6", "#c4dcee"),
     "all_reduce": ("#f2b04c", "#f9dba6"), "reduce": ("#c2410c", "#e3a487"),
     "broadcast": ("#e0e0e0", "#f0f0f0"), "send": ("#2ba58d", "#99d3c6"),
-    "push": ("#45257a", "#b1a5c9"), "recv": ("#8c8c8c", "#c6c6c6")}
+    "push": ("#45257a", "#b1a5c9")}
 SERVER = "#c9c9c9"
 
 
@@ -28,7 +28,11 @@ def own(study):
     """The rows of runs.csv, with the colour and point of each run's backend."""
     rows = [{**row, "colour": colour_of(row["backend"]), "point": point_of(row["backend"])}
             for row in runs_table(study)]
+    # gnuplot knows no quote within a quoted cell
+    rows = [{k: v.replace('"', "'") if isinstance(v, str) else v for k, v in row.items()}
+            for row in rows]
     about = {f"colour_{b}": colour for b, (colour, _) in backends().items()}
+    about["note"] = crowded(study, study.filled)[1]
     return Drawing(rows, about | {f"point_{b}": point for b, (_, point) in
                                   backends().items()})
 
@@ -192,13 +196,13 @@ def verbs(study):
         law = run.get("law.by_verb")
         law = law if isinstance(law, dict) else {}
         found += _stack([(v, VERB_COLOURS[v][0], 1e-6 * (run.sent(v) or 0))
-                         for v in VERBS], row - 0.17, cell, half=0.16)
+                         for v in VERB_COLOURS], row - 0.17, cell, half=0.16)
         found += _stack([(v, VERB_COLOURS[v][1], 1e-6 * (number(law.get(v)) or 0))
-                         for v in VERBS], row + 0.17, cell, half=0.16)
+                         for v in VERB_COLOURS], row + 0.17, cell, half=0.16)
     if not found:
         raise Error("no run has bytes_tx_per_worker_step in its summary.json, or sent any")
     used = {b.name for b in found}
-    return bars(found, names(cells), [(VERB_COLOURS[v][0], v) for v in VERBS if v in used],
+    return bars(found, names(cells), [(c, v) for v, (c, _) in VERB_COLOURS.items() if v in used],
                 right=True)
 
 

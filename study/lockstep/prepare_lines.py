@@ -231,7 +231,7 @@ def scaling(study):
                 found += linespoints([(n, mean(v)) for n, v in sorted(at.items())],
                                      colour_of(backend), backend, panel=p, size=1.3,
                                      point=point_of(backend))
-    return lines(found, 2, WIDE=1280, top=top, crowd=min(shared, default=0),
+    return lines(found, 2, WIDE=1280, top=top, tic=max(1, tic(top, 12)), crowd=min(shared, default=0),
                  note=NOTE * bool(shared))
 
 

@@ -381,7 +381,7 @@ if(TARGET fake_nvml AND NOT LOCKSTEP_SANITIZE)
   add_dependencies(emulated_programs fake_nvml)
   add_test(NAME gpu_drawn
            COMMAND ${Python3_EXECUTABLE} tests/gpu_drawn.py ${programs}/lockstep
-                   ${CMAKE_BINARY_DIR}/fake plots
+                   ${CMAKE_BINARY_DIR}/fake
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(gpu_drawn PROPERTIES TIMEOUT 400 LABELS jobs)
 endif()

@@ -330,8 +330,10 @@ int state_find(struct trainer *t, char *folder, size_t size)
     }
     if (cluster_bcast(t->cluster, &a, sizeof a))
         return -1;
-    if (!a.found)
-        return fail("%s", a.text);
+    if (!a.found) // elastic: a dead worker's answer is empty
+        return fail("%s", *a.text ? a.text
+                                  : "worker 0 died before it said where the "
+                                    "run begins");
     t->step = a.place.step;
     t->updates = a.place.updates;
     t->position = a.place.position;

@@ -141,10 +141,10 @@ static void forged_hashes_are_damage(void **state)
 static void bad_paths_are_refused(void **state)
 {
     (void)state;
-    assert_int_equal(folder_write("/nonexistent", "a", "b"), -1);
-    assert_non_null(strstr(fail_message(), "/nonexistent"));
+    assert_int_equal(folder_write("/dev/null", "a", "b"), -1);
+    assert_non_null(strstr(fail_message(), "/dev/null"));
     assert_null(folder_read(dir, "absent"));
-    assert_int_equal(folder_make("/nonexistent/x"), -1);
+    assert_int_equal(folder_make("/dev/null/x"), -1);
 }
 
 int main(void)

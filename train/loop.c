@@ -26,6 +26,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool due(int every, int step, int last)
 {
@@ -200,10 +201,11 @@ static int train(struct trainer *t)
 }
 
 // Worker 0's weights come from a checkpoint, a file or the seed; then all
-// workers get them. folder[size] becomes the checkpoint's, or "".
-static int begin(struct trainer *t, char *folder, size_t size)
+// workers get them. folder[size] becomes the checkpoint's, or "". *held: see
+// state_find().
+static int begin(struct trainer *t, char *folder, size_t size, int *held)
 {
-    if (state_find(t, folder, size))
+    if (state_find(t, folder, size, held))
         return -1;
     bool resumed = folder[0] != '\0';
     if (resumed ? state_load(t, folder) : state_first(t))
@@ -229,8 +231,13 @@ static int begin(struct trainer *t, char *folder, size_t size)
 int trainer_run(struct trainer *t, int argc, char *const *argv)
 {
     char folder[CONFIG_PATH + 64];
-    if (begin(t, folder, sizeof folder) || record_begin(t, argc, argv) ||
-        state_rewind(t, folder) || train(t))
+    int held;
+    if (begin(t, folder, sizeof folder, &held) ||
+        record_begin(t, argc, argv)) // after which all workers have begun
+        return -1;
+    if (held >= 0)
+        close(held);
+    if (state_rewind(t, folder) || train(t))
         return -1;
     return record_end(t);
 }

@@ -36,8 +36,10 @@ void state_close(struct trainer *t);
 
 // The path of the checkpoint that resume= names, in folder[size]. For a run's
 // folder it is the newest undamaged checkpoint; for "auto" the newest of OUT,
-// or "" if there is none. All workers call it and get the same path.
-int state_find(const struct trainer *t, char *folder, size_t size);
+// or "" if there is none. All workers call it and get the same path. The run
+// that wrote it, if it still runs, keeps the checkpoint until *held is closed,
+// unless that is -1.
+int state_find(const struct trainer *t, char *folder, size_t size, int *held);
 
 // Begins from `folder`. Every worker gets step, data position and loss scale;
 // worker 0 gets the weights, or each worker its shard. Call it before

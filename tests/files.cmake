@@ -41,6 +41,7 @@ if(Python3_FOUND)
 endif()
 add_test(NAME check_gpu COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh)
 set_tests_properties(check_gpu PROPERTIES TIMEOUT 300)
+add_test(NAME scripts COMMAND bash ${CMAKE_SOURCE_DIR}/tests/scripts.sh)
 include(tests/oracle/oracle.cmake)
 include(tests/emulated_cuda/files.cmake)
 

@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PATH = 2048, LARGEST = 16 << 20 };
@@ -43,7 +45,8 @@ int folder_replace(const char *next, const char *path)
     CHECK(slash);
     *slash = '\0';
     if (!access(path, F_OK)) { // swap, so that `path` exists at all times
-        if (renameat2(AT_FDCWD, next, AT_FDCWD, path, RENAME_EXCHANGE))
+        if (syscall(SYS_renameat2, AT_FDCWD, next, AT_FDCWD, path,
+                    RENAME_EXCHANGE))
             return fail("%s: %s", path, strerror(errno));
         return sync_folder(parent) || file_remove_folder(next) ? -1 : 0;
     }

@@ -197,8 +197,18 @@ def what_cannot_be_proved_is_named(folder):
     assert "text.txt" in verify(run)[1]["checkpoint-8 loss"][1], found
 
 
+def put_parts(run):
+    """A run of several workers as a SIGKILL of all leaves it: its rows are in parts."""
+    head, *rows = cells(run)
+    for rank in sorted({r[2] for r in rows}):
+        part = [head] + [r for r in rows if r[2] == rank]
+        (run / f"steps.{rank}.csv").write_text("".join(",".join(r) + "\n" for r in part))
+    (run / "steps.csv").unlink()
+    (run / "summary.json").unlink()
+
+
 def a_run_that_went_on_is_ok(folder):
-    """With more workers, and stopped after that: its rows are in parts."""
+    """With more workers, and stopped after that; then with fewer."""
     run = folder / "longer"
     train(run, "sync=ring", "workers=2")
     train(run, "sync=ring", "workers=3", "steps=12", "resume=auto")
@@ -206,13 +216,18 @@ def a_run_that_went_on_is_ok(folder):
     assert status == 0 and marks(found, "--") == {"replicas", "checkpoint-8 loss"}, found
     assert "2 of 3 workers" in found["checkpoint-8 loss"][1], found
     head, *rows = cells(run)
-    for rank in "012":
-        part = [head] + [r for r in rows if r[2] == rank]
-        (run / f"steps.{rank}.csv").write_text("".join(",".join(r) + "\n" for r in part))
+    put_parts(run)
     put_cells(run, [head] + [r for r in rows if int(r[3]) <= 8])  # of the first part
-    (run / "summary.json").unlink()
     status, found = verify(run)
     assert found["rows"] == ("ok", "steps 1 .. 12 of 3 ranks, each once"), found
+    train(run, "sync=ring", "workers=2", "steps=16", "resume=auto")
+    assert verify(run)[1]["rows"] == ("ok", "steps 1 .. 16 of 2 ranks, each once")
+    assert not list(run.glob("steps.*.csv"))
+    put_parts(run)
+    train(run, "sync=local", "workers=1", "steps=20", "resume=auto")
+    status, found = verify(run)
+    assert status == 0 and found["rows"] == ("ok", "steps 1 .. 20 of 1 rank, each once"), \
+        found
 
 
 def only_runs(folder):

@@ -115,7 +115,12 @@ def _rows(facts):
         first, last = rows[0].step, rows[-1].step
         gaps = filter(None, (_gap(facts, a, b) for a, b in zip(rows, rows[1:])))
         (unknown if facts.run.setting("backup") not in ("", "0") else wrong).extend(gaps)
-        if first not in (1, facts.since + 1):
+        # what goes on in its own folder keeps the rows of worker 0
+        own = rank == 0 and facts.run.setting("resume") == "auto"
+        begins = {1} if own else {1, facts.since + 1}
+        if facts.elastic:  # it came too late for its first steps
+            begins.add(rows[0].lost + 1)
+        if first not in begins:
             (unknown if facts.resumed and first <= facts.since else wrong).append(
                 f"the rows of rank {rank} begin with step {first}"
                 + f"; this part of the run began with step {facts.since + 1}"
@@ -263,11 +268,10 @@ def _ask_trainer(folder, words):
     done = subprocess.run(  # it may need more memory than files from a stranger may
         command, capture_output=True, encoding="utf-8", errors="replace", check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (most, most)))
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        raise Error(f"trainer verify: exit status {done.returncode}: "
+    if done.returncode:
+        raise Error(f"trainer verify {visible(folder)}: exit status {done.returncode}: "
                     f"{visible(done.stderr.strip()[-300:])}")
-    return json.loads(lines[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _state_wrong(facts, step, state):
@@ -287,7 +291,7 @@ def _state_wrong(facts, step, state):
             yield f"{key} is {says[key]:.0f}, run.json has {run.number(f'model.{key}')}"
     if row and says["tokens"] != row.tokens:
         yield f"{says['tokens']:.0f} tokens, steps.csv has {row.tokens:.0f}"
-    before = [r for r in facts.ranks[0] if r.step <= step]
+    before = [r for r in facts.ranks.get(0, []) if r.step <= step]
     if [r.step for r in before] == list(range(1, step + 1)) and \
             says["updates"] != sum(not r.skipped for r in before):
         yield (f"{says['updates']:.0f} updates, steps.csv has "
@@ -357,11 +361,7 @@ def _loss(facts, step, said, recorded, why):
 def _checkpoint(facts, step, folder):
     name = os.path.basename(folder)
     recorded, why = _recorded(facts, step)
-    try:
-        said = _ask_trainer(folder, ["eval=0"] if why else _evaluation(facts.run))
-    except (Error, ValueError) as broken:
-        yield Finding(WRONG, name, str(broken))
-        return
+    said = _ask_trainer(folder, ["eval=0"] if why else _evaluation(facts.run))
     if said.get("wrong"):
         yield Finding(WRONG, name, str(said["wrong"]))
         return

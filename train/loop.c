@@ -263,3 +263,13 @@ int trainer_run(struct trainer *t, int argc, char *const *argv)
         return -1;
     return record_end(t);
 }
+
+int trainer_evaluate(struct trainer *t, double *loss)
+{
+    char folder[CONFIG_PATH + 64];
+    *loss = NAN;
+    return begin(t, folder, sizeof folder) ||
+                   (t->run.eval && compute_val_loss(t, loss))
+               ? -1
+               : 0;
+}

@@ -267,9 +267,12 @@ int trainer_run(struct trainer *t, int argc, char *const *argv)
 int trainer_evaluate(struct trainer *t, double *loss)
 {
     char folder[CONFIG_PATH + 64];
+    int held;
     *loss = NAN;
-    return begin(t, folder, sizeof folder) ||
-                   (t->run.eval && compute_val_loss(t, loss))
-               ? -1
-               : 0;
+    int rc = begin(t, folder, sizeof folder, &held);
+    if (!rc && t->run.eval)
+        rc = compute_val_loss(t, loss);
+    if (held >= 0)
+        close(held);
+    return rc;
 }

@@ -278,8 +278,9 @@ def _state_wrong(facts, step, state):
     """What state.json and config.json say that the run does not."""
     run, resumed = facts.run, facts.resumed and step <= facts.since
     row = facts.at.get((step, 0))
-    says = {k: number(state.get(k)) for k in ("step", "tokens", "updates", "epoch",
+    says = {k: number(state.get(k)) for k in ("step", "updates", "epoch",
                                               "windows_of_epoch", *SIZES)}
+    tokens = number(state.get("tokens"))  # an older version did not count them
     if None in says.values():
         yield f"state.json has no {min(k for k, v in says.items() if v is None)}"
         return
@@ -289,8 +290,8 @@ def _state_wrong(facts, step, state):
     for key in SIZES:
         if says[key] != run.number(f"model.{key}"):
             yield f"{key} is {says[key]:.0f}, run.json has {run.number(f'model.{key}')}"
-    if row and says["tokens"] != row.tokens:
-        yield f"{says['tokens']:.0f} tokens, steps.csv has {row.tokens:.0f}"
+    if row and tokens is not None and tokens != row.tokens:
+        yield f"{tokens:.0f} tokens, steps.csv has {row.tokens:.0f}"
     before = [r for r in facts.ranks.get(0, []) if r.step <= step]
     if [r.step for r in before] == list(range(1, step + 1)) and \
             says["updates"] != sum(not r.skipped for r in before):

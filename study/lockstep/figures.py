@@ -132,8 +132,7 @@ def _draw(prepare, out, name, size):
         with tempfile.TemporaryDirectory(prefix="lockstep-figure-") as folder:
             write_csv(os.path.join(folder, f"{name}.csv"), drawing.rows)
             gnuplot(name, drawing, folder, size)
-            to = os.path.join(out, "figures")
-            make_folder(to)
+            to = make_folder(out, "figures")
             paths = [os.path.join(to, f"{name}.{kind}") for kind in ("csv", *KINDS)]
             for path in paths:
                 with replace(path) as temporary:

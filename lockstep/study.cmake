@@ -16,4 +16,5 @@ if(Python3_FOUND)
   set_tests_properties(study doctor_hosts hostile answers figures PROPERTIES TIMEOUT 300
                                                 LABELS jobs
                                                 SKIP_RETURN_CODE 77)
+  set_tests_properties(figures PROPERTIES TIMEOUT 900)
 endif()

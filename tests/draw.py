@@ -272,7 +272,9 @@ def main():
             m = Made(folder / f"{n}x{repeat}", cells_of(n, repeat), repeat, ABOUT)
             draw_bars.all_of(m, 2.6)
             draw_lines.all_of(m, 2.6)
+            figures.KINDS = ("svg",)  # a PNG takes longer: those of one cell are enough
             print("drawn:", n, "cells,", repeat, "repeats")
+        figures.KINDS = ("svg", "png")
         for check in (*draw_bars.ALONE, *draw_lines.ALONE):
             check(folder / check.__name__)
         assert DRAWN == set(dict(figures.names())), DRAWN ^ set(dict(figures.names()))

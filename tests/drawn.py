@@ -273,10 +273,12 @@ def draw(study, name, **more):
     return checked(name, *paths)
 
 
-def checked(name, svg, png):
+def checked(name, svg, *pngs):
     figure = Drawn(svg)
-    wide, high = struct.unpack(">II", png.read_bytes()[16:24])
-    assert abs(wide - 2 * figure.wide) < 2 and abs(high - 2 * figure.high) < 2, name
+    for png in pngs:
+        wide, high = struct.unpack(">II", png.read_bytes()[16:24])
+        assert abs(wide - 2 * figure.wide) < 2 and abs(high - 2 * figure.high) < 2, name
+        assert png.stat().st_size > 5000, name
     assert not "".join(SAID).strip(), (name, SAID)  # gnuplot has no complaint
     assert not figure.loose, (name, figure.loose)
     for x, y, anchor, size, text in figure.texts:

@@ -26,7 +26,7 @@ struct child {
     bool alive;
     int status;               // of waitpid(), once not alive
     uint64_t again_ns;        // when it will be started again; 0: never
-    bool late;                // it was started again
+    bool undecided;           // it died, alone or like all (elastic.h)
     int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
     char last[CHILD_LAST];    // see child_keep_last()

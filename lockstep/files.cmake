@@ -4,7 +4,7 @@ lockstep_library(supervise
   FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
         lockstep/launch.c lockstep/mpirun.c lockstep/openmpi.c
         lockstep/openmpi_4.c lockstep/openmpi_5.c lockstep/progress.c
-        lockstep/supervise.c
+        lockstep/elastic.c lockstep/supervise.c
   LINKS netns config secret share base PkgConfig::HWLOC)
 
 set_source_files_properties(lockstep/openmpi.c PROPERTIES
@@ -31,7 +31,8 @@ add_executable(lockstep
   lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/train.c
   lockstep/watchdog.c)
 target_link_libraries(lockstep PRIVATE
-  about forecast memory page pipeline textbook study supervise telemetry model data
+  about forecast memory whole page pipeline textbook study supervise telemetry model
+  data
   cluster
   message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
@@ -142,6 +143,7 @@ if(TARGET test_again)
 endif()
 lockstep_test(mpirun LINKS supervise)
 lockstep_test(supervise LINKS supervise)
+lockstep_test(elastic LINKS supervise)
 lockstep_test(progress LINKS supervise)
 lockstep_test(start LINKS supervise)
 foreach(test lockstep refusals)

@@ -112,6 +112,9 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
         .layers = layers,
         .stage = stage,
         .recompute = job->run->recompute,
+        .aligned =
+            law_mesh_order_matters(mesh_size(&c->mesh, MESH_DP),
+                                   (int)dtype_bytes(job->run->settings.wire)),
     };
 }
 

@@ -42,8 +42,7 @@ static long last_step_of(const struct run *r, int rank)
     return access(path, F_OK) ? 0 : last_row(path);
 }
 
-// Returns the last step that any worker has done.
-static long last_step(const struct run *r)
+long restart_last_step(const struct run *r)
 {
     long step = 0;
     for (int rank = 0; rank < r->workers; rank++) {
@@ -118,7 +117,7 @@ static double wait_of(const struct restart *s)
 bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
 {
     char why[WHY], from[64];
-    long step = last_step(r);
+    long step = restart_last_step(r);
     snprintf(why, sizeof why, "%s", fail_message());
     if (s->done == r->restarts)
         return false;
@@ -146,7 +145,7 @@ bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
 int restart_check_saved(const struct run *r)
 {
     char from[64];
-    long last = last_step(r), saved = 0;
+    long last = restart_last_step(r), saved = 0;
     if (!r->settings.elastic || !r->save)
         return 0;
     newest(r, from);

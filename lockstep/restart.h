@@ -22,6 +22,9 @@ struct restart {
     int rank;       // the worker that failed then; -1: the whole job
 };
 
+// Returns the last step that any worker has done: the last one with a row.
+long restart_last_step(const struct run *r);
+
 // The job failed, and fail_message() says how. Returns whether to start it
 // again. If so, it has logged the restart and has waited, and *r has the
 // changed settings of the next start. If not, fail_message() may say why not.

@@ -14,6 +14,7 @@
 #include "config/value.h"
 #include "data/data.h"
 #include "model/checkpoint.h"
+#include "train/whole.h"
 
 #include <errno.h>
 #include <math.h>
@@ -172,11 +173,14 @@ static int open_model(struct sampler *s)
     return 0;
 }
 
-static int open_sampler(struct sampler *s, const char *dir)
+// Reads the checkpoint in `folder`, unless it is damaged.
+static int load(struct sampler *s, const char *folder)
 {
-    char folder[CONFIG_PATH], weights[CONFIG_PATH];
-    if (find_checkpoint(dir, folder) ||
-        text_into(weights, sizeof weights, "%s/model.safetensors", folder) ||
+    char weights[CONFIG_PATH];
+    if (whole_check_model(folder))
+        return fail("%s; try: another checkpoint of lockstep train save=N",
+                    fail_message());
+    if (text_into(weights, sizeof weights, "%s/model.safetensors", folder) ||
         checkpoint_config(weights, &s->config))
         return -1;
     s->params = mem_alloc(model_nparams(&s->config), sizeof *s->params);
@@ -187,7 +191,25 @@ static int open_sampler(struct sampler *s, const char *dir)
         return -1;
     int err = data_symbols_load(&s->symbols, saved);
     free(saved);
-    return err ? -1 : open_model(s);
+    return err;
+}
+
+// A running job may remove the checkpoint while it is read; then the file
+// `latest` names another one, which is read instead.
+static int open_sampler(struct sampler *s, const char *dir)
+{
+    char folder[CONFIG_PATH], newer[CONFIG_PATH], why[512];
+    if (find_checkpoint(dir, folder))
+        return -1;
+    while (load(s, folder)) {
+        snprintf(why, sizeof why, "%s", fail_message());
+        if (find_checkpoint(dir, newer) || !strcmp(folder, newer))
+            return fail("%s", why);
+        strcpy(folder, newer);
+        mem_free(s->params);
+        s->params = NULL;
+    }
+    return open_model(s);
 }
 
 static void close_sampler(struct sampler *s)

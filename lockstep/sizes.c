@@ -76,7 +76,8 @@ int sizes_memory(const struct run *r, const struct backend *b, int workers,
                                    .settings = &settings,
                                    .backend = b,
                                    .optim = &optim,
-                                   .world = workers};
+                                   .world = workers,
+                                   .saves = r->save > 0};
     memory_worker(&job, worker);
     memory_server(&job, server);
     return 0;

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "lockstep/child.h"
+#include "lockstep/elastic.h"
 #include "lockstep/mpirun.h"
 #include "lockstep/progress.h"
 
@@ -48,7 +49,7 @@ struct job {
     const char *mark;  // job_answer() waits for a line that begins so
     char *answer;
     size_t answer_size;
-    bool crashed;
+    bool crashed, stepped; // stepped: a worker did, in this turn of the loop
 };
 
 int job_open(struct job **job, const struct job_config *c)
@@ -106,6 +107,7 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     if (stream == 0 && worker &&
         strncmp(text, PROGRESS_MARK, strlen(PROGRESS_MARK)) == 0) {
         progress_take(j->config.progress, text + strlen(PROGRESS_MARK));
+        j->stepped |= c->alive;
         if (c->kind == JOB_WORKER)
             child_begin(c->last, &c->began);
         else
@@ -153,11 +155,9 @@ static struct child *place_of(struct job *j, const struct job_child *what)
 int job_start(struct job *j, const struct job_child *what)
 {
     struct child *c = place_of(j, what);
-    bool again = c < &j->children[j->n];
     if (child_spawn(c, what, &j->ours))
         return -1;
-    c->late = again;
-    j->n += !again;
+    j->n += c == &j->children[j->n];
     if (what->kind != JOB_MPIRUN)
         return 0;
     j->mpi.workers = what->rank;
@@ -238,34 +238,32 @@ static void lose(struct job *j, struct child *c)
     write_out(j, "lockstep", text, stderr);
 }
 
+// Handles the loss of dead workers. If one blames a server, the next step of
+// another worker shows that it is wrong.
+static void lose_undecided(struct job *j, bool stepped)
+{
+    for (struct child *c = j->children; c < j->children + j->n; c++) {
+        if (!c->undecided || (!stepped && elastic_blames_server(c)))
+            continue;
+        c->undecided = false;
+        fail_with(j, c->name, c->status, c->last, "");
+        lose(j, c);
+    }
+}
+
 // Handles a child that ended with a failure.
 static void note_failure(struct job *j, struct child *c)
 {
-    if (j->config.elastic && c->kind == JOB_WORKER) {
-        fail_with(j, c->name, c->status, c->last, "");
-        lose(j, c);
-        return;
-    }
-    if (!j->failed || guilt(c) > guilt(j->failed))
+    c->undecided = j->config.elastic && c->kind == JOB_WORKER;
+    if (c->undecided)
+        lose_undecided(j, false);
+    else if (!j->failed || guilt(c) > guilt(j->failed))
         j->failed = c;
 }
 
-// Returns whether there are workers to wait for. A worker that was started
-// again does not count once another worker has finished and all servers have
-// ended: it can no longer join.
 static bool goes_on(const struct job *j)
 {
-    bool ended = false, servers = false, served = false, others = false;
-    bool late = false;
-    for (int i = 0; i < j->n; i++) {
-        const struct child *c = &j->children[i];
-        ended |= works(c) && !c->alive && c->status == 0;
-        servers |= !works(c);
-        served |= !works(c) && c->alive;
-        others |= works(c) && c->alive && !c->late;
-        late |= works(c) && (c->alive ? c->late : c->again_ns > 0);
-    }
-    return others || (late && !(ended && servers && !served));
+    return elastic_goes_on(j->children, j->n, j->config.elastic);
 }
 
 static void reap(struct job *j)
@@ -284,6 +282,8 @@ static void reap(struct job *j)
                 note_failure(j, c);
         }
     }
+    if (!j->failed)
+        j->failed = elastic_all_lost(j->children, j->n);
     if (j->failed)
         enter(j, JUDGING, 0);
     else if (!goes_on(j))
@@ -372,6 +372,8 @@ static void listen_once(struct job *j, int ms)
             if (j->polls[1 + k].revents)
                 child_read(&j->children[k / 2], k % 2, take_line, j);
         }
+        lose_undecided(j, j->stepped);
+        j->stepped = false;
         if (j->polls[0].revents)
             take_signals(j);
     }
@@ -406,7 +408,8 @@ static int fail_with_cause(struct job *j)
     char when[32] = "";
     const char *last = c->last;
     int status = c->status;
-    long step = progress_step(j->config.progress);
+    long step = j->config.last_step ? j->config.last_step(j->config.ctx)
+                                    : progress_step(j->config.progress);
     snprintf(name, sizeof name, "%s", c->name);
     if (c->kind == JOB_MPIRUN)
         mpirun_cause(&j->mpi, name, &status, &last);

@@ -38,6 +38,10 @@ struct job_config {
     int ranks;
     double start_s;
     const struct mesh *mesh; // of the workers, for error messages; borrowed
+    // The last step that a worker has recorded, which may be later than the one
+    // that worker 0 last reported. NULL: the reported one counts.
+    long (*last_step)(void *ctx);
+    void *ctx; // of last_step
 };
 
 // Starts a dead worker of an elastic job again, while other workers go on.

@@ -167,6 +167,12 @@ static int start_worker(void *ctx, struct job *j, int rank)
     return launch_worker(j, a->run, a->net, rank, a->servers);
 }
 
+static long last_step(void *ctx)
+{
+    const struct run *r = ctx;
+    return restart_last_step(r);
+}
+
 // Starts and supervises the job. Returns what job_run() returns. *crashed is
 // true if the log may tell more than the message.
 static int supervise(struct run *r, struct restart *restart,
@@ -188,6 +194,8 @@ static int supervise(struct run *r, struct restart *restart,
         .ranks = launch_children(r),
         .start_s = start_s + r->timeout,
         .mesh = &r->mesh,
+        .last_step = last_step,
+        .ctx = r,
     };
     if (config.children < 0 || progress_open(&progress)) {
         netns_close(&net);

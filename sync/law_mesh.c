@@ -14,11 +14,16 @@ static bool is_last(const struct law_mesh *m)
     return m->stage == m->stages - 1;
 }
 
+int law_mesh_order_matters(int replicas, int wire_bytes)
+{
+    return replicas > 2 || (replicas == 2 && wire_bytes < 4);
+}
+
 double law_mesh_stages(const struct law_mesh *m)
 {
     double stream = m->micro * m->rows * m->channels * m->width;
     int sends = 2 * m->chunks - is_first(m) - is_last(m);
-    bool tied = is_first(m) || is_last(m);
+    int tied = is_first(m) + is_last(m) + (m->aligned && is_first(m));
     if (m->stages == 1)
         return 0;
     return sends * stream + tied * 4 * m->vocab * m->channels / m->slices +

@@ -7,6 +7,8 @@
 //     stage    m N C b  for each chunk that does not end the model (forward)
 //              m N C b  for each that does not begin it (backward)
 //              4 V C/t  first and last stage: the tied table's gradient
+//              4 V C/t  first stage, if replicas may add this gradient in
+//                       another order on the last one: the table itself
 //              16 (p-1) norm and loss
 //     slice    m (4 L + 2) joins (sums over all slices) of N C floats around a
 //              ring: 2 for each layer in forward, 2 in backward, 1 for the
@@ -27,7 +29,13 @@ struct law_mesh {
     int layers; // of this stage
     int stage;
     int recompute; // bool: backward computes the layers' activations again
+    int aligned;   // bool: the first stage sends its table to the last one
 };
+
+// Whether the bits of a sum over replicas may depend on where in its vector an
+// element is: the order of the additions does, which matters with more than two
+// replicas, or with numbers that are rounded on their way.
+int law_mesh_order_matters(int replicas, int wire_bytes);
 
 // Bytes of payload that a rank sends in a step between stages, and between
 // slices. 0 with one stage, or with one slice.

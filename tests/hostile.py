@@ -1,10 +1,12 @@
 """Tests that a run's files from an unknown sender can do no harm: Lockstep reads
-them, does not run them and never waits for them.
+them, does not run them and never waits for them. stranger.py has more of it, for
+report and compare.
 
     hostile.py LOCKSTEP
 """
 
 import csv
+import fcntl
 import json
 import os
 import pathlib
@@ -12,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
 SMALL = ["model=nano", "layers=1", "context=16", "batch=1", "steps=5",
@@ -108,8 +111,8 @@ def a_report_holds_text(run, folder):
     plots = folder / "plots"
     plots.mkdir()
     for text in ACTIVE:
-        for name in "loss", "util_timeline", "breakdown":
-            (plots / f"{name}.gp").write_text(f'set print ARG2\nprint "{text}"\n')
+        for name in "loss", "util_timeline", "memory_timeline", "breakdown":
+            (plots / f"{name}.gp").write_text(f'set print OUT\nprint "{text}"\n')
         done = lockstep("report", copy,
                         env={**os.environ, "LOCKSTEP_PLOTS": str(plots)})
         assert done.returncode == 0, done.stderr
@@ -133,6 +136,8 @@ def nothing_is_waited_for(run, folder):
                 (copy / name).symlink_to("/dev/zero")
             for command in "report", "compare":
                 done = lockstep(command, copy)  # a wait ends at lockstep()'s timeout
+                if (command, name) == ("compare", "util.csv"):
+                    continue  # it reads no samples
                 assert done.returncode == 1, done
                 assert b"not a regular file" in done.stderr, done
     for k, source in enumerate((None, "/dev/zero")):
@@ -225,6 +230,116 @@ def a_comma_is_no_column(run, folder):
     assert len(rows) == 3 and len({len(row) for row in rows}) == 1, rows
 
 
+def files_of(folder):
+    """{path: (contents or target, time)} of all that is in a folder."""
+    return {p: (os.readlink(p) if p.is_symlink() else p.is_dir() or p.read_bytes(),
+                p.is_dir() or p.lstat().st_mtime_ns) for p in folder.rglob("*")}
+
+
+def modules_are_not_loaded(run, folder):
+    """Python takes no module from the current folder, the run's or PYTHONPATH, and
+    gnuplot no commands of a file there."""
+    copy = folder / "modules"
+    shutil.copytree(run, copy)
+    for name in ("csv.py", "json.py", "re.py", "jinja2.py", "sitecustomize.py",
+                 "usercustomize.py", "lockstep/__init__.py", "lockstep/main.py",
+                 "figures.py", "main.py"):
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text(f"open({str(folder / 'PWNED')!r}, 'w')\n")
+    (copy / ".gnuplot").write_text(f"system('touch {folder}/PWNED')\n")
+    shutil.copy(copy / ".gnuplot", copy / "gnuplotrc")
+    env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONSTARTUP": str(copy / "csv.py"),
+           "PYTHONHOME": "", "GNUPLOT_LIB": str(copy)}
+    for words in (["report", "."], ["compare", "."], ["report", ".", "figure=loss"]):
+        done = lockstep(*words, cwd=copy, env=env)
+        assert done.returncode == 0 and not done.stderr, done
+    assert not (folder / "PWNED").exists()
+
+
+def experiment(folder, name, steps=3):
+    """The INI file of a small experiment, of one cell."""
+    ini = folder / f"{name}.ini"
+    ini.write_text("[experiment]\nrepeat = 1\nfigures = none\n[base]\n" +
+                   "\n".join(SMALL).replace("steps=5", f"steps={steps}") +
+                   "\n[cell a]\nseed = 1\n")
+    return ini
+
+
+def runs_stay_inside(folder):
+    """lockstep run follows no link out of its folder, whatever it replaces."""
+    ini, outside = experiment(folder, "inside"), folder / "outside"
+    outside.mkdir()
+    for name in "victim", "r1/run.json", "r1/summary.json":
+        (outside / name).parent.mkdir(exist_ok=True)
+        (outside / name).write_text("{}")
+    before = files_of(outside)
+    for name, target, *words in (
+            (".lock", "new"), ("cells", "."), ("cells/a", ".", "fresh=1"), ("cells/a", "."),
+            ("cells/a/r1", "r1"), ("cells/a/r1", ".", "fresh=1"), ("cells/a/r1.txt", "new"),
+            ("command.txt", "victim"), ("inside.ini", "victim"), ("report.html", "victim")):
+        out = folder / "in"
+        (out / name).parent.mkdir(parents=True)
+        (out / name).symlink_to(outside / target)
+        done = lockstep("run", ini, *words, f"out={out}", cwd=folder)
+        assert done.returncode in (0, 1), (name, target, done)
+        assert b"Traceback" not in done.stderr, (name, target, done)
+        assert files_of(outside) == before, (name, target, done)
+        shutil.rmtree(out)
+
+
+def a_refused_run_changes_nothing(folder):
+    """While a run uses a folder, another one, of the same or another experiment, is
+    refused and leaves all files as they are. Of two that start at once one runs."""
+    first, second = experiment(folder, "first"), experiment(folder, "second", 4)
+    out = folder / "shared"
+    both = [subprocess.Popen([LOCKSTEP, "run", first, f"out={out}"], text=True,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            for _ in range(2)]
+    said = [p.communicate(timeout=100)[1] for p in both]
+    for process, text in zip(both, said):
+        assert process.returncode == 0 or "another lockstep run is using" in text, said
+    assert 0 in (both[0].returncode, both[1].returncode), said
+    before = files_of(out)
+    with open(out / ".lock", "r+b") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        for words in ([first], [second], [first, "fresh=1"], [second, "fresh=1"]):
+            done = lockstep("run", *words, f"out={out}")
+            assert done.returncode == 1 and files_of(out) == before, done
+            assert done.stderr.count(b"\n") == 1, done
+    done = lockstep("run", second, f"out={out}")
+    assert done.returncode == 1 and b"ran with steps=3, now steps=4" in done.stderr
+    assert files_of(out) == before
+    assert lockstep("report", out).returncode == 0
+
+
+def files_are_whole(folder):
+    """Who reads while a report is written sees old files or new ones, but no part of
+    one. A report of a run that is being written is made, or refused in a line."""
+    out = folder / "shared"
+    page, table = out / "report.html", out / "curves.csv"
+    reports = [subprocess.Popen([LOCKSTEP, "report", out], stdout=subprocess.DEVNULL)
+               for _ in range(4)]
+    reads = 0
+    while any(p.poll() is None for p in reports):
+        assert page.read_text().endswith("</html>")
+        rows = list(csv.reader(table.read_text().splitlines()))
+        assert len(rows) == 4 and len({len(row) for row in rows}) == 1, rows
+        reads += 1
+        time.sleep(0.001)
+    assert reads > 10 and not any(p.returncode for p in reports), reads
+    assert not list(out.glob("**/.next-*"))
+    live = folder / "being-written"
+    job = subprocess.Popen([LOCKSTEP, "train", *SMALL, "steps=400", "save=20", f"out={live}"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    reported = 0
+    while job.poll() is None or not reported:
+        done = lockstep("report", live)
+        assert done.returncode == 0 or done.stderr.count(b"\n") == 1, done
+        assert b"Traceback" not in done.stderr, done
+        reported += done.returncode == 0
+    assert job.wait() == 0 and lockstep("report", live).returncode == 0
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-hostile-") as name:
         folder = pathlib.Path(name)
@@ -242,6 +357,10 @@ def main():
         tables_move_no_cursor(run, folder)
         a_comma_is_no_column(run, folder)
         a_drawing_holds_text(run, folder)
+        modules_are_not_loaded(run, folder)
+        runs_stay_inside(folder)
+        a_refused_run_changes_nothing(folder)
+        files_are_whole(folder)
     print("ok")
 
 

@@ -38,7 +38,8 @@ def run(folder, backend="ring", world=2, steps=20, step_us=50000, loss=None, net
     (folder / "run.json").write_text(json.dumps({
         "format": 2, "backend": backend, "world": world, "oversubscribed": over,
         "model": {"context": CONTEXT}, "asked": asked or {}, "revision": "1",
-        "effective": {"batch": batch, "accum": 1, "net": net or "unshaped"},
+        "effective": {**(asked or {}), "batch": batch, "accum": 1,
+                      "net": net or "unshaped"},
         "way": {"servers": servers, "beside": beside, "apart": False, "every": 1,
                 "promise": "", "parts": stages, "stages": stages, "slices": 1,
                 "ignores": []},

@@ -255,6 +255,14 @@ static void validation_is_optional(void **state)
     assert_int_equal(info_of(d).val_tokens, 0);
     assert_int_equal(data_val(d, 0, x, y), 0);
     data_close(&d);
+    c.val_fraction = 0.5 / TOKENS; // one token: too short, unless not used
+    assert_int_equal(data_open(&d, &c), -1);
+    assert_non_null(strstr(fail_message(), "validation tokens, too short"));
+    data_close(&d);
+    c.val_unused = true;
+    d = opened(&c);
+    assert_int_equal(info_of(d).val_tokens, 1);
+    data_close(&d);
 }
 
 static void a_folder_has_training_and_validation(void **state)

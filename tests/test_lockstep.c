@@ -155,6 +155,45 @@ static void a_run_trains_and_samples(void **state)
     assert_string_equal(j.out, first);
 }
 
+// A damaged checkpoint is neither sampled nor trained from.
+static void damage_is_refused(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"model.safetensors", "config.json",
+                                        "symbols.txt", "state.json"};
+    struct job j;
+    job_run(&j, 60, "lockstep train %s steps=2 save=2 out=good", tiny);
+    assert_status(&j, 0);
+    for (int i = 0; i < 4; i++) {
+        job_run(&j, 60,
+                "rm -rf bad && cp -r good bad && cd bad/checkpoint-2 && "
+                "n=$(($(wc -c < %s) / 2)) && "
+                "b=$(od -An -tu1 -j$n -N1 %s) && printf \"\\\\$(printf "
+                "%%o $((b ^ 1)))\" | dd of=%s bs=1 seek=$n conv=notrunc "
+                "status=none",
+                files[i], files[i], files[i]);
+        assert_status(&j, 0);
+        job_run(&j, 60, "lockstep sample bad tokens=5");
+        assert_status(&j, 1);
+        assert_prints(&j, files[i]);
+        assert_prints(&j, "damaged");
+        job_run(&j, 60,
+                "lockstep train %s steps=2 out=from "
+                "init=bad/checkpoint-2/model.safetensors",
+                tiny);
+        assert_status(&j, 1);
+        assert_prints(&j, "damaged");
+        assert_false(job_has("from"));
+    }
+    job_run(&j, 60,
+            "rm good/checkpoint-2/optimizer.safetensors; "
+            "lockstep sample good tokens=5 && "
+            "lockstep train %s steps=2 out=from "
+            "init=good/checkpoint-2/model.safetensors",
+            tiny);
+    assert_status(&j, 0);
+}
+
 // Each step of log= and of eval= has a line, and so has the last step, even if
 // steps are very fast.
 static void training_prints_its_progress(void **state)
@@ -306,13 +345,14 @@ static void another_program_trains_a_cell(void **state)
     assert_prints(&j, "peer=horovod: must be ddp");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_lists_the_commands),
         cmocka_unit_test(every_command_explains_itself),
         cmocka_unit_test(programs_explain_themselves),
         cmocka_unit_test(a_run_trains_and_samples),
+        cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(training_prints_its_progress),
         cmocka_unit_test(each_run_has_a_folder_of_its_own),
         cmocka_unit_test(keys_are_readable_by_their_owner_only),
@@ -320,5 +360,7 @@ int main(void)
         cmocka_unit_test(another_program_trains_a_cell),
         cmocka_unit_test(doctor_examines_the_machine),
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, write_text, job_cleanup);
 }

@@ -68,6 +68,9 @@ static void workers_take_the_predicted_memory(void **state)
         {"sync=sps workers=2", 0, 0.25},
         {"sync=dps workers=2", 0, 0.25},
         {"sync=dps workers=2 update=worker", 0, 0.25},
+        {"sync=sps workers=2 save=1", 0.35, 0.25},
+        {"sync=dps workers=2 servers=2 save=1", 0.7, 0.25},
+        {"sync=dps workers=2 update=worker save=1", 0, 0.25},
     };
     if (TEST_SANITIZED) // a sanitizer's own memory is not in the formula
         skip();

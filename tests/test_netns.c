@@ -87,6 +87,25 @@ static void hosts_reach_each_other(void **state)
     assert_int_equal(count(getpid()), 0);
 }
 
+// What passes at once is as short as the link is slow.
+static void bursts_follow_the_rate(void **state)
+{
+    (void)state;
+    static const char *const nets[][2] = {{"100mbit", "25000b"},
+                                          {"1mbit", "8Kb"},
+                                          {"1gbit", "250000b"},
+                                          {"10gbit", "26....b"}};
+    for (int i = 0; i < 4; i++) {
+        struct netns *n;
+        char text[128];
+        assert_int_equal(netns_open(&n, nets[i][0], 1), 0);
+        snprintf(text, sizeof text,
+                 "tc qdisc show dev eth0 | grep -q 'burst %s '", nets[i][1]);
+        assert_int_equal(in_host(n, 0, text), 0);
+        netns_close(&n);
+    }
+}
+
 static void hosts_of_a_killed_process_are_removed(void **state)
 {
     (void)state;
@@ -141,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_nets_are_refused),
         cmocka_unit_test(hosts_reach_each_other),
+        cmocka_unit_test(bursts_follow_the_rate),
         cmocka_unit_test(hosts_of_a_killed_process_are_removed),
         cmocka_unit_test(a_reused_process_id_is_recognised),
     };

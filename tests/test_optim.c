@@ -240,6 +240,10 @@ static void the_norm_adds_in_one_order(void **state)
     segment_squares_part(g + RULE_BLOCK, RULE_BLOCK, RULE_BLOCK, &others,
                          parts);
     assert_true(parts[1] == 0);
+    g[SKIP - 1] = NAN; // what does not count must still be finite
+    g[MORE + 20] = INFINITY;
+    segment_squares_part(g, 0, 7 * RULE_BLOCK, &others, parts);
+    assert_true(parts[1] == 0 && isnan(parts[2]) && isinf(parts[5]));
 }
 
 static void schedules_give_the_learning_rate(void **state)

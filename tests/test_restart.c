@@ -81,6 +81,22 @@ static void a_restarted_job_ends_with_the_same_files(void **state)
     }
 }
 
+// The message names the last step that was done, not the last one that was
+// reported: reports come every 0.2 s.
+static void a_death_is_named_by_its_step(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s steps=60 save=5 restarts=1 inject=kill:17 "
+            "out=named; lockstep train resume=named/checkpoint-60 steps=70 "
+            "inject=fail:3 restarts=0 out=named",
+            tiny);
+    assert_prints(&j, "after step 16; restart 1 of 1 in 1 s, from "
+                      "checkpoint-15");
+    assert_prints(&j, "after step 62: ");
+}
+
 // The same error comes after the same step: another restart would not help.
 static void a_fault_that_stays_is_not_repeated(void **state)
 {
@@ -250,6 +266,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_restarted_job_ends_with_the_same_files),
+        cmocka_unit_test(a_death_is_named_by_its_step),
         cmocka_unit_test(a_fault_that_stays_is_not_repeated),
         cmocka_unit_test(another_step_is_another_fault),
         cmocka_unit_test(restarts_are_counted),

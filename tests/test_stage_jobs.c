@@ -200,6 +200,46 @@ static void replicas_of_stages(void **state)
     assert_prints(&j, ",4,0,18,"); // workers, servers, global_batch
 }
 
+// Each stage has a ring of its replicas, and those of the first and the last
+// stage add the gradient of the tied table in different orders. The table must
+// stay the same on both, and so a resumed run has the same bits.
+static void the_tied_table_stays_one(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "sync=ring mesh=dp3,pp2",
+        "sync=ring mesh=dp2,pp2 wire=bf16 precision=bf16",
+        "sync=zero mesh=dp2,pp2 wire=bf16 precision=bf16"};
+    char words[256];
+    struct job j;
+    for (int i = 0; i < 3; i++) {
+        snprintf(words, sizeof words,
+                 "accum=2 verify=1 keep=all save=3 bucket_mb=0.02 "
+                 "first_bucket_mb=0.01 fusion_mb=0.02 %s",
+                 ways[i]);
+        strcat(words, " steps=6");
+        train(words, "tied");
+        job_run(&j, 60, "rm -rf half; %s %s resume=tied/checkpoint-3 out=half",
+                same, words);
+        assert_ok(&j);
+        assert_same_files("tied", "half", 6);
+    }
+}
+
+// An element that is not finite in the last stage's sum of the table's gradient
+// is noticed, although the norm counts the first stage's only.
+static void an_overflow_of_the_last_stage_is_skipped(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "%s sync=ring mesh=dp2,pp2 precision=fp16 accum=3 steps=6 verify=1 "
+            "inject=inf:4 inject_rank=1 out=inf",
+            same);
+    assert_ok(&j);
+    assert_prints(&j, "step 4: the gradient overflows");
+}
+
 // ---- deadlines
 
 // No action of a stage takes as long as timeout=, but some messages are awaited
@@ -364,6 +404,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(schedules_give_one_model),
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
         cmocka_unit_test(replicas_of_stages),
+        cmocka_unit_test(the_tied_table_stays_one),
+        cmocka_unit_test(an_overflow_of_the_last_stage_is_skipped),
         cmocka_unit_test(working_stages_are_not_late),
         cmocka_unit_test(a_lost_stage_is_named_by_its_place),
         cmocka_unit_test(a_stragglers_waits_are_not_its_work),

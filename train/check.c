@@ -7,6 +7,7 @@
 #include "model/part.h"
 #include "train/lend.h"
 #include "train/place.h"
+#include "train/stages.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -122,6 +123,25 @@ static int check_slices(const struct trainer *t, const char *params,
     return check_hash(t, t->row, hash, "undivided parameters");
 }
 
+// The first and the last stage must have the same table.
+static int check_tied(const struct trainer *t, const void *params, size_t bytes)
+{
+    if (!t->line)
+        return 0;
+    int last = t->line->world - 1;
+    uint64_t hash = hash_bytes(params, stages_tied(t) * bytes);
+    uint64_t *all = mem_alloc((size_t)t->line->world, sizeof *all);
+    int rc = all ? cluster_allgather(t->line, &hash, all, sizeof hash) : -1;
+    if (!rc && all[0] != all[last])
+        rc = fail("step %d: the table wte of rank %d is not that of rank %d "
+                  "(hash %016llx, %016llx)",
+                  t->step, cluster_job_rank(t->line->ranks, last),
+                  cluster_job_rank(t->line->ranks, 0),
+                  (unsigned long long)all[last], (unsigned long long)all[0]);
+    mem_free(all);
+    return rc;
+}
+
 int check_replicas(struct trainer *t)
 {
     size_t bytes, n = model_nparams(&t->config);
@@ -135,7 +155,8 @@ int check_replicas(struct trainer *t)
         return -1;
     hash = hash_bytes(params, n * bytes);
     return check_hash(t, t->members, hash, "parameters") ||
-                   check_slices(t, params, bytes)
+                   check_slices(t, params, bytes) ||
+                   check_tied(t, params, bytes)
                ? -1
                : 0;
 }

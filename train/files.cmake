@@ -17,14 +17,14 @@ lockstep_library(about
   LINKS memory law sync model pipeline telemetry group config base m)
 
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
+lockstep_library(whole FILES train/folder.c train/whole.c LINKS base PkgConfig::CJSON)
 
 lockstep_library(train
-  FILES train/check.c train/compute.c train/folder.c train/idle.c train/lend.c train/loop.c
+  FILES train/check.c train/compute.c train/idle.c train/lend.c train/loop.c
         train/observe.c train/pace.c train/parts.c train/place.c train/progress.c
         train/record.c train/save.c train/identity.c train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/run_state.c train/summary.c
-        train/whole.c
-  LINKS memory about snapshot backends sync law model pipeline data telemetry optim
+  LINKS memory about snapshot whole backends sync law model pipeline data telemetry optim
         cluster_mpi cluster_zmq
         device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C
         dnnl m)
@@ -33,7 +33,7 @@ add_executable(trainer train/main.c)
 target_link_libraries(trainer PRIVATE train)
 
 include(tests/long.cmake)
-lockstep_test(folder LINKS train)
+lockstep_test(folder LINKS whole)
 lockstep_test(snapshot LINKS snapshot)
 foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mistake_jobs
              elastic_jobs outer_jobs

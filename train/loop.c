@@ -103,7 +103,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         .last = t->step + 1 >= t->run.steps,
     };
     struct sync_out out;
-    if (synchronize(t, &in, &out) || (!out.skipped && slices_align(t)))
+    if (synchronize(t, &in, &out) ||
+        (!out.skipped && (slices_align(t) || stages_align(t))))
         return -1;
     row->loss = t->loss;
     row->lr = (double)in.lr;

@@ -19,6 +19,7 @@ enum {
     DATA_BYTES = 6 << 20,    // the training text, and the records of spans
     SERVER_BYTES = 12 << 20, // of a server's code
     CASTS = 2,        // 16-bit casts alive at once (horovod_ring/ring_wire.h)
+    QUEUE = 64,       // answers in ZeroMQ's queue (core/message/connection.c)
     PLACES = 2 << 20, // a worker's shared counters (horovod_ring/counters.h)
 };
 
@@ -105,6 +106,19 @@ static size_t exchange(const struct memory_job *job, size_t n)
     return narrow ? CASTS * largest(job, n) * width : 0;
 }
 
+// Bytes of a slot that worker 0 fetches from servers to save it, or sends to
+// them, and of the answers that wait in ZeroMQ's queues meanwhile.
+static size_t fetched(const struct memory_job *job)
+{
+    const struct sync_settings *s = job->settings;
+    if (!job->backend->servers || s->update == UPDATER_WORKER)
+        return 0;
+    size_t part = server_part(job);
+    size_t queue = QUEUE * (size_t)s->slice_kb * 1024;
+    return floats(model_nparams(&job->model->config)) +
+           (size_t)s->servers.count * (queue < part ? queue : part);
+}
+
 // Add the exchange's buffers, and host copies of vectors on a GPU.
 static void add_buffers(const struct memory_job *job, struct memory *m)
 {
@@ -168,6 +182,8 @@ void memory_worker(const struct memory_job *job, struct memory *out)
         out->optimizer = (size_t)optim_slots(job->optim) * floats(share.slot);
     add_shards(job, out);
     add_buffers(job, out);
+    if (job->saves && job->rank == 0)
+        out->buffers += fetched(job);
     if (job->copies && job->rank == 0)
         out->buffers += (1 + (size_t)optim_slots(job->optim)) *
                         floats(model_nparams(&job->model->config));

@@ -8,7 +8,8 @@
 //
 //     bytes           params  gradients  AdamW   buffers
 //     local, ring ..  4 P     4 P        8 P
-//     sps, dps        4 P     4 P        0       (8 P with update=worker)
+//     sps, dps        4 P     4 P        0       (8 P with update=worker); with
+//                                                save= 4 P more on worker 0
 //     zero shard=1    4 P     4 P        8 P/w
 //          shard=2    4 P     4 P/w      8 P/w   4 (2 U + E + F)
 //          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E + F)
@@ -36,7 +37,7 @@ struct memory {           // all in bytes
     size_t params, grads; // with copies of either in other formats
     size_t optimizer;
     size_t buffers;     // of the exchange: blocks, casts, host copies, slices;
-                        // and the copy for save_async=1
+                        // and of saves
     size_t activations; // and scratch
     size_t process;     // code, libraries, threads, text, records
     // Other processes' vectors that it maps. The system counts them in this
@@ -51,6 +52,7 @@ struct memory_job {
     const struct optim_config *optim;
     int rank, world;
     const char *transport; // in use: "shm", "tcp", ..; NULL: not known yet
+    bool saves;            // checkpoints are written, or one is resumed
     bool copies;           // worker 0 copies what is saved (save_async=1)
 };
 

@@ -330,8 +330,10 @@ int state_find(struct trainer *t, char *folder, size_t size)
     }
     if (cluster_bcast(t->cluster, &a, sizeof a))
         return -1;
-    if (!a.found)
-        return fail("%s", a.text);
+    if (!a.found) // elastic: a dead worker's answer is empty
+        return fail("%s", *a.text ? a.text
+                                  : "worker 0 died before it said where the "
+                                    "run begins");
     t->step = a.place.step;
     t->updates = a.place.updates;
     t->position = a.place.position;
@@ -368,6 +370,8 @@ int state_first(struct trainer *t)
 {
     const char *init = t->run.init;
     bool random = !strcmp(init, "random");
+    if (!random && t->cluster->rank == 0 && whole_check_file(init))
+        return fail("init=%s: %s", init, fail_message());
     if (t->share.lends_params)
         return random ? sync_ranges(t->sync, SYNC_PARAMS, draw_range, t)
                       : load_params(t, init);

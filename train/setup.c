@@ -149,6 +149,7 @@ static int open_data(struct trainer *t, int tokens)
         .vocab = r->vocab,
         .symbols = (enum data_symbols)r->symbols,
         .val_fraction = r->val_fraction,
+        .val_unused = !r->eval,
         .batch = all ? r->batch * t->replicas : r->batch,
         .tokens = tokens,
         .accum = r->accum,
@@ -237,6 +238,7 @@ static void predict_memory(struct trainer *t)
         .rank = t->members->rank,
         .world = t->members->world,
         .transport = t->sync ? t->sync->transport : NULL,
+        .saves = t->run.save > 0 || *t->run.resume,
         .copies =
             t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };

@@ -14,6 +14,7 @@
 #include "horovod_ring/carriers.h"
 #include "model/cpu/kernels.h"
 #include "model/part.h"
+#include "sync/law_mesh.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/trainer.h"
@@ -181,6 +182,8 @@ int slices_align(struct trainer *t)
             return fail("%s (step %d)", fail_message(), t->step + 1);
         copy_undivided(t, from, n, true);
     }
+    if (model_copy(t->model)) // it has the values before
+        model_copy(t->model)->fresh = false;
     return 0;
 }
 
@@ -190,9 +193,10 @@ int slices_align(struct trainer *t)
 // order matters. Fails if it matters and the backend has shards.
 static int check_order(struct trainer *t)
 {
-    bool one = t->replicas == 1 ||
-               (t->replicas == 2 && t->run.settings.wire == DTYPE_F32);
-    t->slices->aligns = t->slices->aligns && !one;
+    t->slices->aligns =
+        t->slices->aligns &&
+        law_mesh_order_matters(t->replicas,
+                               (int)dtype_bytes(t->run.settings.wire));
     if (t->slices->aligns && backend_row(t->run.sync)->shards)
         return fail("sync=%s: slices (tp) of unequal length and %d replicas; "
                     "try: heads= and vocab_size= that %d divides, or sync=ring",

@@ -22,6 +22,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "horovod_ring/carriers.h"
+#include "sync/law_mesh.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/trainer.h"
@@ -382,8 +383,8 @@ static int await_sent(struct trainer *t)
 }
 
 // The first and the last stage each add the other's gradient of wte to their
-// own. The sum of two numbers does not depend on their order, so the two copies
-// of the table stay the same.
+// own. The sum of two numbers does not depend on their order, so both have the
+// same gradient.
 int stages_tie(struct trainer *t)
 {
     struct stages *s = t->stages;
@@ -404,6 +405,32 @@ int stages_tie(struct trainer *t)
     for (size_t i = 0; i < n; i++)
         t->grads[i] += s->tied[i];
     return 0;
+}
+
+// Replicas sum the two gradients in the order of their places, which differ
+// between the stages.
+int stages_align(struct trainer *t)
+{
+    struct stages *s = t->stages;
+    size_t n = stages_tied(t);
+    int wire = (int)dtype_bytes(t->run.settings.wire);
+    if (n == 0 || !law_mesh_order_matters(t->replicas, wire))
+        return 0;
+    if (sync_await(t->sync, 0, n))
+        return -1;
+    struct half_copy *copy = model_copy(t->model);
+    struct group_vector v = group_floats(t->params, n);
+    if (t->sync->copy_only) {
+        v.data = copy->at;
+        v.type = v.wire = copy->format;
+    } else if (copy) {
+        copy->fresh = false; // it has the values before
+    }
+    uint64_t ticket;
+    int other = t->stage ? 0 : t->plan.stages - 1;
+    int rc = t->stage ? group_recv(s->forward, &v, other, &ticket)
+                      : group_send(s->forward, &v, other, &ticket);
+    return delay_failure(rc || group_await(s->forward, ticket) ? -1 : 0);
 }
 
 // ---- outside a step

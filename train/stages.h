@@ -21,7 +21,8 @@
 // channels, V symbols): m N C numbers in the model's format from each chunk
 // that does not end the model (forward) and from each that does not begin it
 // (backward), and as many arrive; V C floats each way for the tied table; 16 (p
-// - 1) bytes each way for the norm.
+// - 1) bytes each way for the norm. stages_align() sends V C numbers from the
+// first stage to the last one.
 
 #ifndef TRAIN_STAGES_H
 #define TRAIN_STAGES_H
@@ -79,6 +80,11 @@ bool stages_is_last(const struct trainer *t, int chunk);
 // several stages. It returns 0, or -1 after fail().
 size_t stages_tied(const struct trainer *t);
 int stages_tie(struct trainer *t);
+
+// Call it after each update. The last stage takes over the table of the first
+// one, if replicas may have summed the two gradients in different orders.
+// Returns 0, or -1 after fail().
+int stages_align(struct trainer *t);
 
 // For a forward outside a step, stage after stage: receive the input of chunk
 // `chunk`, send its output. Each returns 0, or -1 after fail().

@@ -14,8 +14,9 @@
 
 enum { PATH = 2048, HEX = 17, PIECE = 1 << 20 };
 
+#define OPTIMIZER "optimizer.safetensors"
 static const char *const files[] = {"model.safetensors", "config.json",
-                                    "optimizer.safetensors", "symbols.txt"};
+                                    OPTIMIZER, "symbols.txt"};
 enum { FILES = sizeof files / sizeof *files };
 
 static int hash_file(const char *folder, const char *name, char hex[HEX])
@@ -76,7 +77,7 @@ int whole_seal(cJSON *state, const char *folder)
     return 0;
 }
 
-static int check_files(const cJSON *hashes, const char *folder)
+static int check_files(const cJSON *hashes, const char *folder, bool optimizer)
 {
     const cJSON *one;
     if (hashes && !cJSON_IsObject(hashes))
@@ -91,6 +92,8 @@ static int check_files(const cJSON *hashes, const char *folder)
         if (!ours || !want)
             return fail("%s/state.json: damaged: a hash of %.60s", folder,
                         name);
+        if (!optimizer && !strcmp(name, OPTIMIZER))
+            continue;
         if (hash_file(folder, name, hex))
             return -1;
         if (strcmp(hex, want))
@@ -101,7 +104,7 @@ static int check_files(const cJSON *hashes, const char *folder)
     return 0;
 }
 
-static int check(cJSON *state, const char *folder)
+static int check(cJSON *state, const char *folder, bool optimizer)
 {
     char hex[HEX] = "";
     cJSON *own = cJSON_DetachItemFromObjectCaseSensitive(state, "hash_xxh3");
@@ -116,18 +119,38 @@ static int check(cJSON *state, const char *folder)
                       folder, hex, want ? want : "none");
     }
     cJSON_Delete(own);
-    return rc || check_files(hashes, folder) ? -1 : 0;
+    return rc || check_files(hashes, folder, optimizer) ? -1 : 0;
 }
 
-int whole_check(const char *folder)
+static int check_folder(const char *folder, bool optimizer)
 {
     char *text = folder_read(folder, "state.json");
     if (!text)
         return -1;
     cJSON *state = cJSON_Parse(text);
-    int rc = state ? check(state, folder)
+    int rc = state ? check(state, folder, optimizer)
                    : fail("%s/state.json: damaged: not JSON", folder);
     cJSON_Delete(state);
     mem_free(text);
     return rc;
+}
+
+int whole_check(const char *folder)
+{
+    return check_folder(folder, true);
+}
+
+int whole_check_model(const char *folder)
+{
+    return check_folder(folder, false);
+}
+
+int whole_check_file(const char *path)
+{
+    char folder[PATH];
+    const char *slash = strrchr(path, '/');
+    if (text_into(folder, sizeof folder, "%.*s",
+                  slash ? (int)(slash - path) : 1, slash ? path : "."))
+        return -1;
+    return is_there(folder, "state.json") ? whole_check_model(folder) : 0;
 }

@@ -20,4 +20,10 @@ int whole_seal(cJSON *state, const char *folder);
 // `folder` that is damaged.
 int whole_check(const char *folder);
 
+// The same without the optimiser's state, which only a resumed run needs.
+int whole_check_model(const char *folder);
+
+// The same for the checkpoint that the file `path` is in, if it is in one.
+int whole_check_file(const char *path);
+
 #endif

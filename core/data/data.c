@@ -169,7 +169,7 @@ static int cut(struct data *d)
     if (check_length(d, "training", d->train.n, d->step_windows,
                      " or a smaller context"))
         return -1;
-    if (c->val_fraction > 0 &&
+    if (c->val_fraction > 0 && !c->val_unused &&
         check_length(d, "validation", d->val.n, batch_windows(c),
                      " or val_fraction=0"))
         return -1;

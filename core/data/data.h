@@ -17,6 +17,7 @@
 #ifndef DATA_DATA_H
 #define DATA_DATA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,7 +31,8 @@ struct data_config {
     double val_fraction;       // share of the tokens, from the end, that is for
                                // validation; 0: none; above 0 a folder's
                                // val.bin is used whole
-    int batch, tokens, accum;  // B, T, micro-batches of a step
+    bool val_unused; // data_val() will not be called: any length will do
+    int batch, tokens, accum; // B, T, micro-batches of a step
     int rank, world;
     uint64_t seed;
     size_t max_bytes; // of the default text: 4 MiB

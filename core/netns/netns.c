@@ -20,6 +20,7 @@ static const char folder[] = "/run/netns";
 struct netns {
     int hosts;
     char rate[32];
+    int burst;                  // bytes
     char owner[NETNS_NAME - 4]; // the start of all names
     char sw[NETNS_NAME];        // the namespace of the bridge
     char name[NETNS_HOSTS][NETNS_NAME];
@@ -129,6 +130,17 @@ void netns_sweep(void)
     closedir(d);
 }
 
+// Bytes that a token bucket lets through at once: those of 2 ms, at most 256 KiB
+// and at least some packets. With more, messages of a slow link would take no
+// time if the link was idle before.
+static int burst_of(double rate, char unit)
+{
+    const double most = 262144, least = 8192;
+    double bits_per_s = rate * (unit == 'k' ? 1e3 : unit == 'm' ? 1e6 : 1e9);
+    double bytes = bits_per_s / 8 * 2e-3;
+    return (int)(bytes < least ? least : bytes < most ? bytes : most);
+}
+
 // Reads "1gbit", "1gbit,hosts=4", "100mbit". The rate is in tc's form.
 static int parse(struct netns *n, const char *text, int hosts)
 {
@@ -142,6 +154,7 @@ static int parse(struct netns *n, const char *text, int hosts)
         return fail("net=%s: want RATE[,hosts=N], as in 1gbit or 100mbit",
                     text);
     snprintf(n->rate, sizeof n->rate, "%.*s", used, text);
+    n->burst = burst_of(rate, *unit);
     if (text[used] &&
         (sscanf(text + used, ",hosts=%d%n", &n->hosts, &more) != 1 ||
          text[used + more]))
@@ -200,13 +213,13 @@ static int add_host(struct netns *n, int i)
         command("ip -n %s route replace %s dev eth0 proto kernel scope link "
                 "src %s congctl cubic",
                 h, netns_subnet(), a) ||
-        command("tc -n %s qdisc add dev eth0 root tbf rate %s burst 256kb "
+        command("tc -n %s qdisc add dev eth0 root tbf rate %s burst %d "
                 "latency 50ms",
-                h, n->rate))
+                h, n->rate, n->burst))
         return -1;
-    return command("tc -n %s qdisc add dev port%d root tbf rate %s burst 256kb "
+    return command("tc -n %s qdisc add dev port%d root tbf rate %s burst %d "
                    "latency 50ms",
-                   n->sw, i, n->rate);
+                   n->sw, i, n->rate, n->burst);
 }
 
 int netns_open(struct netns **out, const char *text, int hosts)

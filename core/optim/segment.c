@@ -6,6 +6,8 @@
 #include "base/base.h"
 #include "device/vector.h"
 
+#include <math.h>
+
 enum { PIECE = 1 << 16 }; // elements that a thread updates at a time
 
 size_t segment_blocks(size_t n)
@@ -34,8 +36,8 @@ static int first_behind(const struct norm_parts *parts, size_t at)
     return low;
 }
 
-// The sum of squares of those elements [from, to) that count here. g points to
-// element `from`.
+// The sum of squares of those elements [from, to) that count here, or a number
+// that is not finite if any element is not. g points to element `from`.
 static double counted(const float *g, size_t from, size_t to,
                       const struct norm_parts *parts)
 {
@@ -47,7 +49,11 @@ static double counted(const float *g, size_t from, size_t to,
         size_t end = off < to ? off : to;
         if (end > at)
             sum += optim_sum_squares(g + (at - from), end - at);
-        at = off + n > at ? off + n : at;
+        at = end > at ? end : at;
+        end = off + n < to ? off + n : to;
+        double other = optim_sum_squares(g + (at - from), end - at);
+        sum += isfinite(other) ? 0 : other;
+        at = end;
     }
     return at < to ? sum + optim_sum_squares(g + (at - from), to - at) : sum;
 }

@@ -14,7 +14,7 @@ Then one sentence over all choices, and warnings. No way is known here by name.
 import dataclasses
 import math
 
-from .fair import differences, names_of, one_task
+from .fair import differences, names_of, one_task, task_of
 from .measures import MEASURES, MIB
 from .study import range_of, short_names
 
@@ -168,8 +168,8 @@ class Choice:
         return text + (f"; the law predicts an exchange of {ms(law)}" if law else "")
 
     def last(self):
-        """Which cell is last, and why."""
-        cell = self.ranked[-1][1]
+        """Which cell is last of those that are behind the first, and why."""
+        cell = [c for _, c in self.ranked if c not in self.tied][-1]
         text = f"{self.name(cell)} {'takes longest' if self.timed else 'is slowest'}: "
         return Sentence(text + self.value(cell) + self.beside(cell) + self.why(cell) + ".",
                         self.numbers("step_s", "exposed_s_per_step", "wait_s_per_step",
@@ -251,8 +251,11 @@ def choices(study):
             break
     named = [k for k in CHOSEN[:n] if len({s[k] for s, _ in groups}) > 1 or
              (k == "net" and groups[0][0][k])]
-    return [Choice(study, cells, {k: s[k] or "none" for k in named}, timed)
-            for s, cells in groups if len(cells) > 1]
+    tasks = [task_of(study.first(cells[0])) for _, cells in groups]
+    model = [k for k in tasks[0] if len({t.get(k) for t in tasks}) > 1] if tasks else []
+    return [Choice(study, cells, {**{k: s[k] or "none" for k in named},
+                                  **{k: task.get(k, "none") for k in model}}, timed)
+            for (s, cells), task in zip(groups, tasks) if len(cells) > 1]
 
 
 def _over_all(found):
@@ -295,6 +298,10 @@ def _unfinished(study):
         yield Sentence(f"Warning: {who} was stopped at step {run.steps} of "
                        f"{run.setting('steps')}" + (", so it is left out."
                        if study.ini else ", so its numbers are of that part."), warns=True)
+    begun = {id(r.cell) for r in study.runs + study.unfinished}
+    lost = [c.short for c in study.cells if id(c) not in begun]
+    if lost and study.ini:
+        yield Sentence(f"Not run: {names_of(lost)}.")
 
 
 def _unreached(study):

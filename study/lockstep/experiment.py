@@ -72,8 +72,8 @@ class Cell:
 
     @property
     def folder(self):
-        """The name of the folder of its runs: without characters that are special
-        to a path or a shell, and short enough for a file system."""
+        """The name of the folder of its runs: without blanks, quotes, commas, slashes
+        and dollars, and short enough for a file system."""
         name = re.sub(r"""[\s,/\\'"`$\x00-\x1f\x7f]""", "_", self.name)
         if len(name.encode()) > 120:
             tail = hashlib.sha256(self.name.encode()).hexdigest()[:8]

@@ -10,7 +10,7 @@ tests that.
 import dataclasses
 import math
 
-from .files import number
+from .files import number, visible
 from .measures import MEASURES
 from .study import same_value
 
@@ -26,7 +26,7 @@ def names_of(names):
 
 def _object(run, key):
     value = run.get(key)
-    return value if isinstance(value, dict) else {}
+    return {k: visible(v) for k, v in value.items()} if isinstance(value, dict) else {}
 
 
 def differences(a, b, key="training"):
@@ -44,6 +44,11 @@ def differences(a, b, key="training"):
         if not same_value(x, y):
             found.append(f"{'the ' * (name == 'global batch')}{name} ({x}, {y})")
     return found
+
+
+def task_of(run):
+    """The settings of its model, and its data."""
+    return {**_object(run, "task"), "data": run.text("data.hash_xxh3")}
 
 
 def one_task(study):
@@ -101,7 +106,7 @@ def fairness(study):
                     f"{largest:.0f} tokens, so compare it only between cells with the same "
                     "number.")
     batch = [number(r.setting("batch")) or 0 for r in runs]
-    least, largest = _bounds((number(r.setting("eval_batches")) or 0) * b * r.world
+    least, largest = _bounds((number(r.setting("eval_batches")) or 0) * b * r.replicas
                              for r, b in zip(runs, batch))
     if least < largest:
         said.append("Validation loss: " + (
@@ -154,7 +159,10 @@ def _compare_cell(run, others):
     name = run.cell.short
     if run.pace:
         return f"  {name}: slept (pace={run.pace}), so it has no loss", False, True
-    other = next((o for o in others if not o.pace and not differences(run, o)), None)
+    others = [o for o in others if not o.pace]
+    if not others:
+        return f"  {name}: all cells before it slept, so it has no other", False, True
+    other = next((o for o in others if not differences(run, o)), None)
     if not other:
         why = ", ".join(differences(run, others[0]))
         return (f"  {name}: not comparable with {others[0].cell.short}, differs in {why}",

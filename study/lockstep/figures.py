@@ -2,7 +2,7 @@
 plots/NAME.gp, as an SVG for the report and a PNG for all other uses.
 
     names()                 every figure, with its description
-    check(["throughput"])   whether they exist
+    check("loss memory")    whether they exist
     draw(study, "loss")     one figure of a study
     draw_folder(DIR, ..)    one of a folder that has no run: law, scale ..
     draw_all(study)         all that the experiment asks for
@@ -58,9 +58,9 @@ def names():
 
 
 def check(wanted):
-    """Raises an Error unless all names are those of figures."""
+    """Raises an Error unless all names of a text, or "none", are those of figures."""
     texts, parts = _scripts()
-    for name in wanted:
+    for name in wanted.replace(",", " ").split():
         if name in parts:
             raise Error(f"figures={name}: {name}.gp is only a part of other figures; {HINT}")
         if name not in texts and name != "none":
@@ -77,9 +77,10 @@ def _check_size(size):
 
 def _value(value):
     """A value as gnuplot reads it. Nothing is special in a text between single quotes
-    but the quote itself."""
+    but the quote itself. Doubled it could not begin a text, so it becomes an
+    apostrophe."""
     if isinstance(value, str):
-        return "'" + visible(value).replace("'", "''") + "'"
+        return "'" + visible(value).replace("'", "\u2019") + "'"
     return repr(value) if isinstance(value, float) and math.isfinite(value) else \
         str(int(value)) if isinstance(value, int) else "NaN"
 
@@ -126,7 +127,7 @@ def gnuplot(name, drawing, folder, size=""):
 
 def _draw(prepare, out, name, size):
     _check_size(size)
-    check([name])
+    check(name)
     try:
         drawing = prepare()
         with tempfile.TemporaryDirectory(prefix="lockstep-figure-") as folder:

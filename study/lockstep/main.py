@@ -6,7 +6,7 @@ import signal
 import sys
 
 from . import figures
-from .files import Error, visible
+from .files import Error, visible, whole
 from .study import Study, join
 
 RUN = """\
@@ -112,15 +112,15 @@ def run(words):
 
 def _draw(folders, out, figure, size, step):
     """Draws one figure of a study, or of a folder that has its file and no run."""
-    figures.check([figure])
-    if step and not step.isdecimal():
+    figures.check(figure)
+    if step and whole(step, 0, 1 << 53) is None:
         raise Error(f"step={visible(step)}: must be a number of a step")
     kept = any(os.path.lexists(os.path.join(folders[0], name))
                for name in ("run.json", "command.txt"))
     if not out and not kept:
         return figures.draw_folder(folders[0], figure, size)
     study = join(folders, out) if out else Study(folders[0])
-    return figures.draw(study, figure, size, int(step) if step else None)
+    return figures.draw(study, figure, size, whole(step, 0, 1 << 53))
 
 
 def report(words):

@@ -291,7 +291,7 @@ def speedup(run):
 @measure("seconds_to_target", "seconds to target", less=True)
 def seconds_to_target(run):
     """Seconds of steps until the mean training loss of ten steps is at most the
-    target. Only for experiments, or runs side by side, of one model and data."""
+    target. Compare it only between runs of one model and data."""
     point = run.reached(run.study.target) if run.study and _learned(run) else None
     return point.train_s if point else None
 

@@ -32,7 +32,7 @@ def _sweep(folder):
     """{(backend, workers): [(bytes, time_us, busbw, law_us)]}"""
     found, rows = {}, None
     for line in read_text(_path(folder, "sweep.txt")).splitlines():
-        if head := re.match(r"# (\w+), (\d+) workers:", line):
+        if head := re.match(r"# (\w+), ([1-9]\d{0,3}) workers:", line):
             rows = found.setdefault((head[1], int(head[2])), [])
         elif rows is not None and not line.startswith("#"):
             cells = [number(c) for c in line.split()]

@@ -153,6 +153,8 @@ def write_report(study, drawn):
 def finish(study, log):
     """Makes tables, figures and the report of a study. Returns the text for the
     terminal; log(line) takes what is left out."""
+    if study.ini:
+        figures.check(study.experiment.figures)
     if not study.runs:
         raise Error(f"{visible(study.out)}: no run is finished")
     tables.write_tables(study)

@@ -41,21 +41,20 @@ def find_ini(name):
     return ours if not os.path.exists(name) and os.path.exists(ours) else name
 
 
-def _ask(*words, given=""):
-    """A finished process of the program lockstep."""
+def _ask(path, word, given=""):
+    """A finished process of one of our programs."""
     try:
-        done = subprocess.run([program(), *words], capture_output=True, input=given,
+        return subprocess.run([path, word], capture_output=True, input=given,
                               encoding="utf-8", errors="replace", timeout=60,
                               check=False)
     except (OSError, subprocess.TimeoutExpired) as why:
-        raise Error(f"lockstep {words[0]}: {visible(why)}") from None
-    return done
+        raise Error(f"{visible(path)} {word}: {visible(why)}") from None
 
 
 def plans(cells):
     """For each cell what run.json will say ("asked", "way", ..). An Error names the
     first cell that cannot be trained."""
-    done = _ask("plan", given="".join(json.dumps(c.words) + "\n" for c in cells))
+    done = _ask(program(), "plan", "".join(json.dumps(c.words) + "\n" for c in cells))
     lines = done.stdout.splitlines()
     if done.returncode or len(lines) != len(cells):
         raise Error(f"lockstep plan: {visible(done.stderr.strip()) or 'no answer'}")
@@ -85,8 +84,10 @@ def locked(out):
 
 
 def _revision():
-    """The revision of this build, as run.json has it; "" if it does not say."""
-    return _ask("--version").stdout.partition("(")[2].partition(")")[0]
+    """The revision of the program that trains, as run.json has it; "" if it does not
+    say."""
+    trainer = os.path.join(os.path.dirname(program()), "trainer")
+    return _ask(trainer, "--version").stdout.partition("(")[2].partition(")")[0]
 
 
 class Runner:
@@ -95,7 +96,7 @@ class Runner:
     def __init__(self, ini, words, out):
         self.ini, self.words, self.out = ini, words, out
         self.experiment = read_experiment(ini, words)
-        figures.check(self.experiment.figures.replace(",", " ").split())
+        figures.check(self.experiment.figures)
         self.cells = self.experiment.cells
         self.plans = plans(self.cells)
         self.log = lambda text: print(text, file=sys.stderr, flush=True)

@@ -32,10 +32,10 @@ SMOOTH = 10  # steps; a smoothed loss is the mean of the last ten
 
 @dataclasses.dataclass
 class Point:
-    """One step of a run. Loss and seconds are means over the ranks."""
+    """One step of a run. Losses and the seconds of a step are means over the ranks."""
     step: int
     tokens: float  # of all workers, including this step
-    time_s: float  # since training began, with evaluation and so on
+    time_s: float  # since training began, with evaluation and so on; of the last rank
     train_s: float  # the sum of the seconds of all steps so far
     loss: float
     val_loss: float  # None at most steps
@@ -145,11 +145,15 @@ class Run:
         return int(self.number("way.servers") or 0)
 
     @property
+    def replicas(self):
+        """Workers, or groups of workers, that each have a batch of their own."""
+        return int(self.world / max(1, self.number("way.parts") or 1))
+
+    @property
     def global_batch(self):
         """Sequences of a step, of all workers."""
         return int((number(self.setting("batch")) or 0) *
-                   (number(self.setting("accum")) or 1) * self.world /
-                   max(1, self.number("way.parts") or 1))
+                   (number(self.setting("accum")) or 1) * self.replicas)
 
     @property
     def wire(self):

@@ -80,9 +80,8 @@ def difference(a, b):
 
 # What repeats of a cell must have in common besides their settings: words for it,
 # and the place in run.json.
-COMMON = (("data", "data.hash_xxh3"), ("build", "revision"),
-          ("processor", "machine.processor"), ("cores", "machine.cores"),
-          ("memory_bytes", "machine.memory_bytes"))
+COMMON = (("data", "data.hash_xxh3"), ("build", "revision"), ("host", "machine.host"),
+          ("processor", "machine.processor"), ("cores", "machine.cores"))
 
 
 class Study:
@@ -171,8 +170,9 @@ class Study:
         for other in others[:1]:
             found = difference(other.asked, run.asked)
             for word, path in COMMON:
-                found = found or difference({word: other.get(path, "")},
-                                            {word: run.get(path, "")})
+                if word != "host" or not run.net:  # an emulated host has a name of its own
+                    found = found or difference({word: other.get(path, "")},
+                                                {word: run.get(path, "")})
             if found:
                 key, then, now = found
                 raise Error(f"{visible(name)}: not a repeat of repeat {other.repeat}, which "
@@ -185,13 +185,13 @@ class Study:
         for cell in self.cells:
             lost = set().union(*(r.lacks for r in self.of(cell)))
             kept = [w for w in cell.name.split(" ") if w.partition("=")[0] not in lost]
-            cell.shown = " ".join(kept).replace("=?", "=") or cell.folder.split("_")[0]
+            cell.shown = " ".join(kept).replace("=?", "=") or "run"
         for cell in self.cells:
             same = [c for c in self.cells if c.shown == cell.shown]
             if len(same) > 1:
                 for i, c in enumerate(same):
                     c.shown = f"{c.shown} ({i + 1})"
-        for cell, short in zip(self.filled, short_names([c.shown for c in self.filled])):
+        for cell, short in zip(self.cells, short_names([c.shown for c in self.cells])):
             cell.short = short
 
     def _common_target(self):
@@ -259,6 +259,10 @@ class Study:
     def share(self, cell, kind):
         """The share of a step in a kind of work, median of the repeats."""
         return range_of([r.share(kind) for r in self.of(cell)]).median
+
+    def sent(self, cell, verb):
+        """Bytes that a worker sends in a step by a verb, median of the repeats."""
+        return range_of([r.sent(verb) or 0 for r in self.of(cell)]).median
 
     def worker_share(self, cell, worker, kind=None):
         """A worker's utilisation, or its share of a kind; median of the repeats."""

@@ -90,7 +90,7 @@ def verbs_table(study):
         run, columns = study.first(cell), {}
         for verb in VERBS:
             law = run.number(f"law.by_verb.{verb}") or 0
-            columns |= {f"{verb}_bytes": run.sent(verb) or 0,
+            columns |= {f"{verb}_bytes": study.sent(cell, verb),
                         f"law_{verb}_bytes": law if run.get("law.by_verb") else None}
         yield {**_head(study, cell), **columns}
 

@@ -1,0 +1,443 @@
+"""The experiments that tests/study_oracle.py reads: short runs of every kind, and
+copies of them whose raw files were rewritten, so that there are ranges, ties,
+outliers, losses that do not reach the target, and busy machines for certain.
+"""
+
+import csv
+import json
+import random
+import shutil
+import subprocess
+
+BASE = """model = nano
+layers = 1
+context = 16
+threads = 1
+warmup = 1
+steps = 26
+"""
+
+# {name: INI}. Settings after BASE replace those of BASE.
+INIS = {
+    # as demo calls experiments/paper.ini, with fewer steps
+    "paper": None,
+    "baseline": """[experiment]
+title = ring and dps
+figures = none
+repeat = 2
+baseline = single
+[base]
+%seval = 5
+eval_batches = 2
+[matrix]
+batch = 4, 8
+[cell single]
+sync = local
+accum = 2
+[cell ring]
+sync = ring
+workers = 2
+[cell dps]
+sync = dps
+workers = 2
+""",
+    "links": """[experiment]
+title = links
+figures = none
+repeat = 1
+[base]
+%sbatch = 4
+workers = 2
+eval = 0
+[matrix]
+seed = 1
+net = ?300mbit, ?1gbit
+sync = ring, dps, zero
+""",
+    "repeats": """[experiment]
+title = three repeats of four cells
+figures = none
+repeat = 3
+baseline = ring
+target_loss = auto
+[base]
+%sbatch = 2
+workers = 2
+eval = 6
+eval_batches = 2
+[cell ring]
+sync = ring
+[cell sps]
+sync = sps
+[cell outer]
+sync = outer
+every = 4
+[cell zero]
+sync = zero
+""",
+    "pipeline": """[experiment]
+title = stages and slices
+figures = none
+repeat = 2
+baseline = one
+[base]
+%slayers = 2
+batch = 4
+eval = 0
+sync = ring
+[cell pp2]
+mesh = pp2
+[cell pp2 m=2]
+mesh = pp2
+accum = 2
+batch = 2
+[cell tp2]
+mesh = tp2
+[cell one]
+sync = local
+""",
+    "outer": """[experiment]
+title = every few steps
+figures = none
+repeat = 2
+target_loss = 5.6
+[base]
+%sbatch = 4
+workers = 2
+eval = 4
+eval_batches = 2
+[matrix]
+every = 2, 4
+[cell outer]
+sync = outer
+""",
+    "stale": """[experiment]
+title = consistency
+figures = none
+repeat = 2
+baseline = bsp
+[base]
+%sbatch = 4
+workers = 2
+eval = 6
+eval_batches = 2
+sync = dps
+[cell bsp]
+consistency = bsp
+[cell ssp]
+consistency = ssp:2
+[cell ssp again]
+consistency = ssp:2
+[cell asp]
+consistency = asp
+[cell slow]
+consistency = bsp
+straggler = 1:2
+""",
+    "wire": """[experiment]
+title = formats
+figures = none
+repeat = 2
+baseline = ring
+[base]
+%sworkers = 2
+sync = ring
+eval = 6
+eval_batches = 2
+global_batch = 8
+lr_scale = sqrt
+base_batch = 4
+[cell ring]
+[cell fp16]
+wire = fp16
+[cell bf16 model]
+precision = bf16
+[cell one]
+sync = local
+workers = 1
+accum = 2
+[cell quick]
+lr = 0.004
+""",
+}
+
+PAPER = """model=nano layers=1 context=16 global_batch=8 steps=26 warmup=5 eval=6
+figures=none net=?1gbit repeat=1""".split()
+
+
+def run_all(lockstep, source, folder, only=()):
+    """Runs the experiments, each in folder/NAME."""
+    for name, text in INIS.items():
+        if only and name not in only:
+            continue
+        ini = folder / f"{name}.ini"
+        if text is None:  # without the cell that PyTorch trains
+            paper = (source / "experiments" / "paper.ini").read_text()
+            ini.write_text(paper[:paper.index("[cell torch DDP]")])
+        else:
+            ini.write_text(text % BASE)
+        words = PAPER if text is None else []
+        call(*lockstep, "run", ini, *words, f"out={folder / name}")
+
+
+def call(*words):
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True,
+                          timeout=280)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+# ---- rewritten copies
+
+def edit_json(path, change):
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def put_csv(path, rows):
+    with open(path, "w", newline="") as f:
+        writer = csv.DictWriter(f, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def new_steps(run, luck, step_us, off, staged):
+    """Other times, losses and counts for each row of steps.csv. `off` changes the
+    losses, from step off[1] on by the factor off[0]. Returns the bytes sent."""
+    with open(run / "steps.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    clock, sent, at_rank = {}, 0, {}
+    for r in rows:
+        rank, step = r["rank"], int(r["step"])
+        us = round(step_us * luck.uniform(.8, 1.3)) * (6 if step % 9 == 1 else 1)
+        clock[rank] = clock.get(rank, 0) + us + (5000 if step % 5 == 0 else 0)
+        # the same for all cells: what a cell learns must not depend on its way
+        at_rank[rank] = at_rank.get(rank, 0) + 1
+        loss = 5.5 - .08 * step + .3 * ((step * 7) % 5 - 2) / 5
+        if step >= off[1]:
+            loss *= off[0]
+        r |= {"t_step_us": us, "time_s": f"{clock[rank] * 1e-6:.6f}",
+              "loss": f"{loss + .01 * int(rank):.9g}",
+              "val_loss": f"{loss + .2 + .003 * int(rank):.9g}"
+                          if step % 4 == 0 else "",
+              "lag": luck.randrange(4), "bytes_tx": luck.randrange(9 ** 6),
+              "restarts": luck.randrange(2) if rank == "0" else step // 20,
+              "steps_lost": 3 * int(rank) + step // 8,
+              "lost_s": f"{step * luck.uniform(.001, .002):.6f}",
+              "t_bubble_us": round(us * luck.uniform(.1, .6)) if staged else 0}
+        sent += r["bytes_tx"]
+    put_csv(run / "steps.csv", rows)
+    return sent, rows
+
+
+def new_times(run, luck, world, gpu, held):
+    rows = []
+    for rank in range(world):
+        kinds = {k: luck.uniform(.01, .6) for k in (
+            "data forward backward exposed update wait checkpoint evaluate "
+            "slowed other").split()}
+        kinds["exposed"] *= held[0]
+        kinds["wait"] *= held[1]
+        if gpu:
+            kinds |= {"gpu_compute": luck.uniform(.2, .9),
+                      "gpu_comm": luck.uniform(.2, .9),
+                      "gpu_down": .1, "gpu_up": .2}
+        rows += [{"rank": rank, "kind": k, "seconds": f"{v:.6f}",
+                  "share": f"{v / 9:.6f}", "steps": 26}
+                 for k, v in kinds.items()]
+    put_csv(run / "breakdown.csv", rows)
+
+
+def new_samples(run, luck, world, taken, switches, gpu, servers):
+    rows = []
+    def put(t, rank, **values):
+        rows.extend({"t_s": t, "rank": rank, "metric": k, "value": f"{v:.6g}"}
+                    for k, v in values.items())
+    for rank in range(world):
+        for k in range(1, 6):
+            busy, slow = luck.uniform(.5, .9), luck.choice((0, .05))
+            put(k / 10 + rank / 1000, rank, compute_share=busy + slow,
+                slowed_share=slow, wait_share=.1,
+                cpu_share=busy * (1 - taken) if k != 3 else busy + .05,
+                resident_bytes=luck.uniform(2e7, 1.3e8),
+                involuntary_switches_per_s=switches * luck.uniform(.9, 1.1))
+            if gpu:
+                put(k / 10 + rank / 1000, rank, gpu_util_share=luck.uniform(0, 1),
+                    gpu_memory_bytes=luck.uniform(1e9, 9e9),
+                    gpu_power_w=luck.uniform(90, 400))
+    for server in range(servers):
+        put(.1, f"s{server}", cpu_share=.9, resident_bytes=luck.uniform(1e7, 9e7),
+            involuntary_switches_per_s=9e4)
+    put_csv(run / "util.csv", rows)
+
+
+def rewrite(run, seed, step_us, off=(1, 1), taken=.02, switches=5, gpu=False,
+            held=(1, 1)):
+    """Gives a run other numbers in all of its raw files. off: a factor of the
+    losses, and the step from which on it counts. taken, switches: what util.csv
+    says of other programs. held: factors of the time of link and wait."""
+    edit_json(run / "run.json", lambda about: about["machine"].update(cores=2))
+    luck = random.Random(seed)
+    about = json.loads((run / "run.json").read_text())
+    world, staged = about["world"], about["way"]["stages"] > 1
+    sent, rows = new_steps(run, luck, step_us, off, staged)
+    new_times(run, luck, world, gpu, held)
+    new_samples(run, luck, world, taken, switches, gpu, about["way"]["servers"])
+    last = [float(r["loss"]) for r in rows if r["step"] == rows[-1]["step"]]
+    val = [r for r in rows if r["val_loss"]]
+    val = [float(r["val_loss"]) for r in val if r["step"] == val[-1]["step"]]
+
+    def change(s):
+        s |= {"bytes_tx": sent, "final_train_loss": sum(last) / len(last),
+              "final_val_loss": sum(val) / len(val),
+              "peak_memory_bytes": luck.randrange(3 << 24, 6 << 24)}
+        for verb in s["bytes_tx_per_worker_step"]:
+            s["bytes_tx_per_worker_step"][verb] = sent / s["steps"] / world
+        for one in [s, *s.get("ranks", {}).values()]:
+            one["peak_memory_bytes"] = luck.randrange(3 << 24, 6 << 24)
+            for part in one["predicted_memory"]:
+                one["predicted_memory"][part] = luck.randrange(1 << 24)
+        if "ranks" in s:
+            s["peak_memory_bytes"] = s["ranks"]["0"]["peak_memory_bytes"]
+        if staged and about["way"]["slices"] == 1:
+            s["timetable"] = {"bubble_share": luck.uniform(.1, .5),
+                              "step_s": step_us * 1e-6 * luck.uniform(.5, 1)}
+    edit_json(run / "summary.json", change)
+
+
+def copy(folder, out, seed, special=()):
+    """A copy of an experiment whose runs were rewritten. special: {the start of a
+    cell's folder: a dict for rewrite(), or a list of them, one for each repeat}."""
+    shutil.copytree(folder, out)
+    for k, path in enumerate(sorted(out.glob("cells/*/r*/run.json"))):
+        run = path.parent
+        more = next((v for name, v in dict(special).items()
+                     if run.parent.name.startswith(name)), {})
+        if isinstance(more, list):
+            more = more[int(run.name[1:]) - 1]
+        rewrite(run, seed + k, **({"step_us": 9000 + 10 * k} | more))
+    return out
+
+
+def set_in_ini(folder, text, instead):
+    ini, = folder.glob("*.ini")
+    assert text in ini.read_text(), (ini, text)
+    ini.write_text(ini.read_text().replace(text, instead))
+
+
+def set_in_runs(folder, cell, repeat="*", asked=(), got=(), **other):
+    """Changes settings that runs asked for or got, and members of run.json."""
+    found = list(folder.glob(f"cells/{cell}/r{repeat}/run.json"))
+    assert found, (folder, cell)
+    for path in found:
+        def change(about):
+            about["asked"] |= dict(asked)
+            about["effective"] |= dict(asked) | dict(got)
+            about |= other
+        edit_json(path, change)
+
+
+def unmerged(run):
+    """A run that was stopped: its rows are in a file for each rank, the last of
+    which is not complete, and it has no summary."""
+    (run / "summary.json").unlink()
+    head, *rows = (run / "steps.csv").read_text().splitlines(keepends=True)
+    at = head.split(",").index("rank")
+    for rank in {r.split(",")[at] for r in rows}:
+        mine = [r for r in rows if r.split(",")[at] == rank][:9]
+        (run / f"steps.{rank}.csv").write_text(head + "".join(mine)
+                                               + rows[-1][:20])
+    (run / "steps.csv").unlink()
+
+
+def rewritten(kept, out):
+    """Copies of the experiments in `kept`, in `out`. Each has something that must
+    be said, or some choice that must be right."""
+    busy = {"taken": .4, "switches": 150}
+    # ties that are not neighbours, an outlier, a run that other programs disturbed
+    copy(kept / "repeats", out / "ties", 100, {
+        "ring": [{"step_us": 9000}, {"step_us": 8000}, {"step_us": 12000}],
+        "sps": [{"step_us": 13500, "taken": .8, "switches": 150},
+                {"step_us": 13800, "taken": .4, "switches": 150},
+                {"step_us": 13600}],
+        "outer": [{"step_us": 10500}, {"step_us": 14900}, {"step_us": 14800}],
+        "zero": [{"step_us": us, "held": (2, 9)} for us in (14100, 14300, 60000)]})
+    # slept, wrong on purpose, not all repeats; a loss that is not reached
+    one = copy(kept / "repeats", out / "missing", 200, {
+        "outer": {"step_us": 15000, **busy}, "zero": {"step_us": 9000,
+                                                      "off": (1.6, 8)},
+        "ring": [{"step_us": 9000, "taken": .3, "switches": 10},
+                 {"step_us": 8500, "taken": .5, "switches": 10},
+                 {"step_us": 9300}]})
+    set_in_ini(one, "[cell sps]\n", "[cell sps]\npace = 3,4\n")
+    set_in_runs(one, "sps", asked={"pace": "3,4"})
+    set_in_ini(one, "[cell outer]\n", "[cell outer]\nmistake_two_updates = 1\n")
+    set_in_runs(one, "outer", asked={"mistake_two_updates": 1},
+                mistakes=["mistake_two_updates=1"])
+    (one / "command.txt").write_text("repeats.ini\ntarget_loss=4\n")
+    unmerged(one / "cells/ring/r1")
+    unmerged(one / "cells/zero/r3")
+    # the first cell slept, another was not run, all runs of another were stopped;
+    # two builds
+    one = copy(kept / "wire", out / "slept", 300, {
+        "quick": {"step_us": 3000, "off": (1.01, 22)},
+        "one": {"step_us": 12000, "off": (1.001, 5)}})
+    set_in_ini(one, "[cell ring]\n", "[cell ring]\npace = 5\n")
+    set_in_runs(one, "ring", asked={"pace": "5"})
+    set_in_runs(one, "quick", revision="1234567-dirty")
+    shutil.rmtree(one / "cells/bf16_model")
+    for run in (one / "cells/fp16").glob("r[12]"):
+        unmerged(run)
+    # other losses: within rounding, beyond it, and only after 20 steps
+    copy(kept / "wire", out / "losses", 400, {
+        "one": {"step_us": 9000, "off": (1.006, 5)},
+        "fp16": [{"step_us": 9000}, {"step_us": 9000, "off": (1.0015, 3)}],
+        "quick": {"step_us": 9000, "off": (1.5, 21)}})
+    copy(kept / "baseline", out / "target", 500, {
+        "dps": {"step_us": 9000, "off": (1.001, 5)},
+        "ring_batch=8": {"step_us": 7000}, "single_batch=4": {"step_us": 12000}})
+    (out / "target/command.txt").write_text("baseline.ini\ntarget_loss=4.9\n")
+    # no emulated links; more workers than cores
+    one = copy(kept / "links", out / "unshaped", 600)
+    set_in_runs(one, "*", got={"net": "unshaped"})
+    set_in_runs(one, "*ring", oversubscribed=True)
+    one = copy(kept / "paper", out / "some", 650, {
+        "dps": {"step_us": 12000}, "ring": {"step_us": 7000}})
+    set_in_runs(one, "sps*", got={"net": "unshaped"})
+    set_in_runs(one, "*", oversubscribed=True)
+    copy(kept / "links", out / "shaped", 700, {
+        "seed=1_net=?300mbit_sync=ring": {"step_us": 5000},
+        "seed=1_net=?1gbit_sync=zero": {"step_us": 30000, "held": (9, 2), **busy}})
+    copy(kept / "pipeline", out / "stages", 800, {
+        "one": {"step_us": 12000}, "pp2": {"step_us": 8000, "gpu": True}})
+    copy(kept / "outer", out / "apart", 900, {
+        "outer_every=4": {"step_us": 11000, "gpu": True},
+        "outer_every=2": [{"step_us": 9000}, {"step_us": 9000, "off": (1.01, 3)}]})
+    copy(kept / "stale", out / "promise", 1000, {
+        "ssp": {"step_us": 12000, "off": (1.6, 6)}, "slow": {"step_us": 40000},
+        "asp": {"step_us": 9000, **busy}})
+    one = copy(kept / "stale", out / "drawn", 1050, {"slow": {"step_us": 40000}})
+    set_in_ini(one, "figures = none", "figures = speedup throughput memory bytes "
+               "breakdown loss_step loss_seconds")
+    # different models: no seconds to a loss
+    one = copy(kept / "baseline", out / "models", 1100, {
+        "dps": {"step_us": 12000}, "ring": {"step_us": 5000}})
+    for path in one.glob("cells/dps_*/r*/run.json"):
+        edit_json(path, lambda about: [about[k].update(channels="64")
+                                         for k in ("task", "training")])
+    # links are the only key
+    one = shutil.copytree(kept / "links", out / "only")
+    (one / "links.ini").write_text(
+        "[experiment]\nfigures = none\nrepeat = 1\n[base]\n" + BASE +
+        "batch = 4\nworkers = 2\neval = 0\nseed = 1\nsync = ring\n[matrix]\n"
+        "net = ?300mbit, ?1gbit\n")
+    for path in list((one / "cells").iterdir()):
+        if path.name.endswith("sync=ring"):
+            path.rename(path.with_name(path.name.split("_", 1)[1]
+                                       .removesuffix("_sync=ring")))
+        else:
+            shutil.rmtree(path)
+    for k, path in enumerate(sorted(one.glob("cells/*/r1"))):
+        rewrite(path, 1200 + k, 9000)
+    set_in_runs(one, "*", got={"net": "unshaped"})

@@ -1,0 +1,402 @@
+"""Checks the answer of a study: that each sentence that must be said is said, with
+the right names and numbers, and nothing else.
+"""
+
+import re
+
+from study_oracle_runs import bounds
+
+MIB = 1 << 20
+
+
+class Number:
+    """A number in a sentence. kind: decimals, or "3" significant digits, or "ms"."""
+
+    def __init__(self, value, kind):
+        self.value, self.kind = value, kind
+
+    def is_in(self, text):
+        if self.kind == "ms":
+            value, decimals = 1000 * self.value, len(text.partition(".")[2])
+            want = 3 if value < 1 else 1 if value < 10 else 0
+            return decimals == want and close(text, value, decimals)
+        if self.kind == "3":
+            size = f"{self.value:.2e}"
+            return close(text, self.value, 2 - int(size.partition("e")[2]))
+        return len(text.partition(".")[2]) == self.kind and \
+            close(text, self.value, self.kind)
+
+
+def close(text, value, decimals):
+    return abs(float(text) - value) <= .500001 * 10 ** -decimals
+
+
+def g3(value):
+    return Number(value, "3")
+
+
+def f(value, decimals):
+    return Number(value, decimals)
+
+
+def ms(value):
+    """A time, with its unit."""
+    return [Number(value, "ms"), " ms"]
+
+
+def sentence_is(have, want):
+    """want: texts and Numbers."""
+    pattern = "".join(re.escape(w) if isinstance(w, str) else
+                      r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)" for w in want)
+    found = re.fullmatch(pattern, have)
+    shown = [w if isinstance(w, str) else w.value for w in want]
+    assert found, f"have: {have}\nwant: {shown}"
+    for text, number in zip(found.groups(), (
+            w for w in want if not isinstance(w, str))):
+        assert number.is_in(text), \
+            f"have: {have}\nwant: {shown}\n{text} is not {number.value}"
+
+
+def names(list_):
+    list_ = list(list_)
+    return list_[0] if len(list_) == 1 else \
+        f"{', '.join(list_[:-1])} and {list_[-1]}"
+
+
+def ranged(r, digits):
+    """ (least .. most), if they differ."""
+    number = g3 if digits == "3" else lambda v: f(v, digits)
+    if r[1] is None or not r[1] < r[2]:
+        return []
+    return [" (", number(r[1]), " .. ", number(r[2]), ")"]
+
+
+class Choice:
+    """Cells that differ in their way of agreeing only."""
+
+    def __init__(self, study, cells, where):
+        self.study, self.where = study, where
+        self.cells = cells
+        for self.measure in "seconds_to_target", "tokens_per_s":
+            self.rank()
+            if len(self.ranked) > 1 and (study.one_task() or not self.timed):
+                break
+
+    def rank(self):
+        self.ranked = [c for c in self.cells
+                       if self.study.median(c, self.measure) is not None]
+        sign = 1 if self.timed else -1
+        self.ranked.sort(key=lambda c: sign * self.range(c)[0])
+        if self.ranked:
+            best = self.range(self.ranked[0])
+            self.tied = [c for c in self.ranked if self.range(c)[1] <= best[2]
+                         and best[1] <= self.range(c)[2]]
+            self.rest = [c for c in self.ranked if c not in self.tied]
+
+    @property
+    def timed(self):
+        return self.measure == "seconds_to_target"
+
+    def range(self, cell):
+        return self.study.range(cell, self.measure)
+
+    def name(self, cell):
+        return short(self.study, cell, self.cells)
+
+    def with_(self):
+        return f"With {names(self.where)}, " if self.where else ""
+
+    def value(self, cell):
+        if self.timed:
+            return [g3(self.range(cell)[0]), *ranged(self.range(cell), "3"), " s"]
+        return [f(self.range(cell)[0], 0), *ranged(self.range(cell), 0),
+                " tokens/s"]
+
+    def beside(self, cell):
+        base = self.study.baseline(cell)
+        if base is None or base is cell:
+            return []
+        r = self.study.ratio(cell, base, self.measure)
+        if r[0] is None:
+            return []
+        return [", ", f(r[0], 2), *ranged(r, 2), " times the time of "
+                if self.timed else " times the rate of ", self.name(base)]
+
+    def first(self):
+        best, tied = self.ranked[0], len(self.tied) > 1
+        verb = (f"loss {self.study.target:.2f} first"
+                if self.timed else "fastest")
+        verb = (("reach " if tied else "reaches ") if self.timed else
+                ("are " if tied else "is ")) + verb
+        said = [self.with_() + names(map(self.name, self.tied)) + " " + verb]
+        if tied:
+            said += [", too close to tell apart: their ranges overlap. "
+                     + self.name(best)]
+        said += [": ", *self.value(best), *self.beside(best)]
+        after = self.rest[0] if self.rest else None
+        base = self.study.baseline(best)
+        if after and (after is not base or not self.beside(best)):
+            ratio = self.range(after)[0] / self.range(best)[0]
+            said += [f"; the next is {self.name(after)}, "]
+            said += ["which takes ", f(ratio, 2), " times as long"] \
+                if self.timed else [f(1 / ratio, 2), " times slower"]
+        return said + ["."]
+
+    def last(self):
+        if not self.rest:
+            return []
+        last = self.rest[-1]
+        said = [self.name(last), " takes longest: " if self.timed
+                else " is slowest: ", *self.value(last), *self.beside(last)]
+        return said + self.why(last) + ["."]
+
+    def why(self, cell):
+        median = self.study.median
+        base = self.study.baseline(cell)
+        if base not in (None, cell) and base.runs:
+            tokens = self.study.ratio(cell, base, "tokens_to_target")[0]
+            rate = self.study.ratio(cell, base, "tokens_per_s")[0]
+            if tokens and tokens > 1.05 and tokens > 1 / rate:
+                return [": it needs ", f(tokens, 2), " times the tokens"]
+        step = median(cell, "step_s")
+        link = median(cell, "exposed_s_per_step")
+        wait = median(cell, "wait_s_per_step")
+        law = median(cell, "law_exchange_s")
+        if link is None:
+            return []
+        if link + wait < .4 * step:
+            return [": it computes for ", *ms(step - link - wait),
+                    " of each step's ", *ms(step)]
+        busy_, waits = "its link is busy for ", "it waits for others for "
+        first, second = (busy_, link), (waits, wait)
+        if link < wait:
+            first, second = second, first
+        said = [": " + first[0], *ms(first[1]), " of each step's ", *ms(step),
+                " without computing"]
+        if second[1] > .1 * step:
+            said += [", and " + second[0], *ms(second[1])]
+        if law is not None:
+            said += ["; the law predicts an exchange of ", *ms(law)]
+        return said
+
+    def extremes(self, name):
+        found = [(self.study.median(c, name), self.name(c)) for c in self.cells
+                 if self.study.median(c, name) is not None]
+        values = [v for v, _ in found]
+        if not found:
+            return None
+        low, high = min(values), max(values)
+        return found[values.index(low)], found[values.index(high)]
+
+    def price(self):
+        said = []
+        memory = self.extremes("peak_memory_bytes")
+        val = self.extremes("best_val_loss_nats")
+        if memory:
+            (low, at_low), (high, at_high) = memory
+            if high - low < MIB / 2:
+                said += ["The peak memory of a worker is ", f(low / MIB, 0),
+                         " MiB in all cells"]
+            else:
+                said += ["The peak memory of a worker is from ",
+                         f(low / MIB, 0), f" MiB ({at_low}) to ",
+                         f(high / MIB, 0), f" MiB ({at_high})"]
+        if val:
+            (low, at_low), (high, at_high) = val
+            said += ["; " if said else "",
+                     "the best validation loss"]
+            if high - low <= .0005:
+                said += [" is ", f(low, 3), " in all cells"]
+            else:
+                said += ["es are from ", f(low, 3), f" ({at_low}) to ",
+                         f(high, 3), f" ({at_high})"]
+        return said + ["."] if said else []
+
+
+def short(study, cell, cells=None):
+    """A cell's name without the words that all of `cells` have."""
+    words = [c.name.split() for c in cells or study.cells]
+    shared = set(words[0]).intersection(*words) if len(words) > 1 else ()
+    return " ".join(w for w in cell.name.split() if w not in shared) or cell.name
+
+
+def choices(study):
+    """The cells by links, workers and batch; the last of these does not count if a
+    cell would be alone. One worker is in all choices of its batch and model."""
+    for keys in (3, 2, 1, 0):
+        groups = grouped(study, keys)
+        if all(len(cells) > 1 for _, cells in groups):
+            break
+    found = []
+    for key, cells in groups:
+        where = []
+        for k, word in enumerate(("net", "workers", "global_batch")[:keys]):
+            if len({other[k] for other, _ in groups}) > 1 or \
+                    (word == "net" and groups[0][0][0]):
+                where.append(f"{word}={key[k] or 'none'}")
+        tasks = [task(cells_[0].first) for _, cells_ in groups]
+        where += [f"{k}={v}" for k, v in task(cells[0].first).items()
+                  if any(t[k] != v for t in tasks)]
+        found.append(Choice(study, cells, where))
+    return [c for c in found if len(c.ranked) > 1]
+
+
+def task(run):
+    return run.json["task"] | {"data": run.json["data"]["hash_xxh3"]}
+
+
+def grouped(study, keys):
+    groups = {}
+    for c in study.filled:
+        key = (c.first.net, c.first.world, c.first.batch)[:keys]
+        groups.setdefault(key + ((str(task(c.first)),) if keys else ()),
+                          []).append(c)
+    alone = {k: cells for k, cells in groups.items() if keys > 1 and k[1] == 1}
+    joined = set()
+    for k, cells in groups.items():
+        for one, more in alone.items():
+            if k[1] > 1 and one[2:] == k[2:] and one[0] in ("", k[0]):
+                cells += more
+                joined.add(one)
+    return [(k, sorted(cells, key=study.cells.index))
+            for k, cells in groups.items() if k not in joined]
+
+
+def over_all(found):
+    if len(found) < 2:
+        return []
+    always = set.intersection(*({c.name(x) for x in c.tied} for c in found))
+    if always:
+        return [f"Over all {len(found)} choices {names(sorted(always))} "
+                f"{'is' if len(always) == 1 else 'are'} first, or too close to "
+                "the first to tell apart."]
+    places = {}
+    for c in found:
+        places.setdefault(names(c.name(x) for x in c.tied), []).append(
+            names(c.where))
+    return ["Over all choices no way is always first: " + "; ".join(
+        f"{who} with {', '.join(where)}" for who, where in places.items()) + "."]
+
+
+# ---- what else must be said
+
+def all_or(study, cells):
+    return "all cells" if len(cells) == len(study.filled) else names(cells)
+
+
+def not_given(study):
+    for asked in dict.fromkeys(c.asked_net for c in study.filled if c.lacks):
+        cells = sorted(short(study, c) for c in study.filled
+                       if c.lacks and c.asked_net == asked)
+        cells = all_or(study, cells)
+        yield [f"Warning: net={asked} was asked for and could not be had: "
+               f"{cells} ran on unshaped links."]
+
+
+def unfinished(study):
+    for c in study.cells:
+        for k, run in sorted(c.all.items()):
+            if not run.finished:
+                yield [f"Warning: {short(study, c)}, repeat {k} was "
+                       f"stopped at step {run.last_step()} of {run.set['steps']}, "
+                       "so it is left out."]
+    lost = [short(study, c) for c in study.cells if not c.all]
+    if lost:
+        yield [f"Not run: {names(lost)}."]
+
+
+def unreached(study):
+    lost = [short(study, c) for c in study.filled
+            if not c.first.pace and
+            study.median(c, "seconds_to_target") is None]
+    if study.target is not None and study.one_task() and lost:
+        yield [f"Loss {study.target:.2f} was not reached by {names(lost)}."]
+
+
+def expected(run):
+    """The share of a worker's computing time in which it cannot have a core."""
+    need = run.world * run.json["threads"] + run.way["servers"]
+    return max(0, 1 - run.json["machine"]["cores"] / need)
+
+
+def busy(study):
+    judged = [r for r in study.runs
+              if r.value["processor_taken_share"] is not None]
+    def surplus(r):
+        return r.value["processor_taken_share"] - expected(r)
+    disturbed = [r for r in judged if surplus(r) > .1
+                 and (r.value["involuntary_switches_per_s"] or 0) > 20]
+    if disturbed:
+        worst = max(disturbed, key=surplus)
+        yield [f"Warning: the machine was busy. In {len(disturbed)} of "
+               f"{len(judged)} runs other programs took the processors for more "
+               "than 10% of the computing time. The worst is "
+               f"{short(study, worst.cell)}, repeat {worst.repeat}, "
+               "with ", f(100 * surplus(worst), 0),
+               "%. The times of such runs are too long."]
+
+
+def crowded(study):
+    cells = [short(study, c) for c in study.filled
+             if c.first.crowded]
+    if cells:
+        yield ["Warning: more threads than cores, so workers share cores and all "
+               "times are longer than on cores of their own: "
+               f"{all_or(study, cells)}."]
+
+
+def remarks(study):
+    for c in study.filled:
+        if c.first.pace:
+            yield [f"{short(study, c)} slept instead of computing "
+                   f"(pace={c.first.pace} ms): its bytes and waits are real, but "
+                   "it learned nothing."]
+        if c.first.mistakes:
+            yield [f"Warning: {short(study, c)} is wrong on purpose: "
+                   f"{' '.join(c.first.mistakes)}."]
+    for word, of in (("builds", lambda r: r.json["revision"]),
+                     ("processors", lambda r: r.json["machine"]["processor"])):
+        kinds = sorted({of(r) for r in study.runs})
+        if len(kinds) > 1:
+            yield [f"Warning: the cells ran with {len(kinds)} different {word}: "
+                   f"{names(kinds)}."]
+
+
+def outliers(study):
+    for c in study.filled:
+        middle = study.median(c, "tokens_per_s")
+        off = {k: abs(r.value["tokens_per_s"] - middle)
+               for k, r in c.runs.items()}
+        usual = bounds(off.values())[0]
+        for k, run in sorted(c.runs.items()):
+            if len(off) > 2 and off[k] > .1 * middle and off[k] > 3 * usual:
+                yield ["Outlier (kept in all ranges): "
+                       f"{short(study, c)}, repeat {k}, has ",
+                       f(run.value["tokens_per_s"], 0),
+                       " tokens/s; the cell's median is ", f(middle, 0), "."]
+
+
+def once(study):
+    if len(study.filled) > 1 and not study.repeats:
+        yield ["Each cell ran once, so the variation of its times is unknown; "
+               "try: repeat=3."]
+
+
+def answer(study):
+    """All sentences, each as texts and Numbers."""
+    found = choices(study)
+    said = [*not_given(study), *unfinished(study)]
+    for c in found:
+        said += [c.first(), c.last(), c.price()]
+    said += [over_all(found), *unreached(study), *busy(study), *crowded(study),
+             *remarks(study), *outliers(study), *once(study)]
+    return [s for s in said if s]
+
+
+def answer_is(study, text):
+    want, have = answer(study), text.splitlines()
+    for h, w in zip(have, want):
+        sentence_is(h, w)
+    assert len(have) == len(want), ("said", have, "must say",
+                                    ["".join(str(getattr(p, "value", p))
+                                             for p in w) for w in want])

@@ -1,0 +1,165 @@
+"""Checks the verdict of lockstep compare, and the numbers of what report.html says
+about which cells may be compared.
+"""
+
+import re
+
+from study_oracle_answer import names, short
+
+
+def differ(a, b):
+    """What makes two runs different trainings."""
+    def same(x, y):
+        try:
+            return float(x) == float(y)
+        except ValueError:
+            return x == y
+    mine, its = a.json["training"], b.json["training"]
+    hashes = [r.json["data"]["hash_xxh3"] for r in (a, b)]
+    found = [f"the data (hash {hashes[0]}, {hashes[1]})"] \
+        if hashes[0] != hashes[1] else []
+    for key in dict.fromkeys([*mine, *its]):
+        x, y = mine.get(key, "none"), its.get(key, "none")
+        if not same(x, y):
+            found.append(f"{'the ' * (key == 'global batch')}{key} ({x}, {y})")
+    return found
+
+
+def distance(a, b):
+    """(the relative difference of the losses, which losses)."""
+    if a.way["apart"]:
+        last = a.curve[-1]["step"]
+        for x, y in zip(a.curve, b.curve):
+            if x["step"] % a.way["every"] == 0 or x["step"] == last:
+                if None not in (x["val_loss"], y["val_loss"]):
+                    return abs(x["val_loss"] - y["val_loss"]) \
+                        / abs(x["val_loss"]), \
+                        f"the validation losses at step {x['step']}"
+        return None, ""
+    n = min(20, len(a.curve), len(b.curve))
+    return max(abs(a.curve[i]["loss"] - b.curve[i]["loss"])
+               / abs(a.curve[i]["loss"]) for i in range(n)), \
+        f"the losses of the first {n} steps"
+
+
+def lines(study):
+    """[(text before a number, the number or None, text after it)], and whether
+    some runs differ."""
+    firsts = [c.first for c in study.filled]
+    hashes = [r.json["data"]["hash_xxh3"] for r in study.runs]
+    one = len(set(hashes)) == 1
+    yield f"data: {'the same for all runs' if one else 'DIFFERS between runs'} " \
+        f"(hash {hashes[0]})", None, ""
+    batches = {r.batch for r in study.runs}
+    yield "global batch: " + ("the same for all runs" if len(batches) == 1
+                              else "differs by cell"), None, ""
+    yield "runs are compared if they differ only in the way their workers exchange", \
+        None, ""
+    yield "gradients or parameters, and in nothing else that a loss depends on:", \
+        None, ""
+    compared, different = 0, not one
+    for i, run in enumerate(firsts[1:], 1):
+        name = "  " + short(study, run.cell)
+        awake = [r for r in firsts[:i] if not r.pace]
+        if run.pace:
+            yield f"{name}: slept (pace={run.pace}), so it has no loss", None, ""
+            continue
+        if not awake:
+            yield f"{name}: all cells before it slept, so it has no other", None, ""
+            continue
+        other = next((r for r in awake if not differ(run, r)), None)
+        if other is None:
+            yield f"{name}: not comparable with {short(study, awake[0].cell)}, " \
+                f"differs in {', '.join(differ(run, awake[0]))}", None, ""
+            continue
+        far, what = distance(run, other)
+        beside = short(study, other.cell)
+        promise = run.way["promise"] or other.way["promise"]
+        if far is None:
+            yield f"{name}: its workers' parameters differ between exchanges, and " \
+                "no validation loss is just after an exchange; try: eval= a " \
+                "multiple of every=", None, ""
+        elif promise:
+            yield f"{name}: {promise} does not promise the losses of {beside} " \
+                "(they differ by at most ", far, " of their value)"
+        else:
+            compared += 1
+            different |= far > 2e-3
+            yield f"{name} {'=' if far <= 2e-3 else 'DIFFERS FROM'} {beside}: {what} ", \
+                *((None, "are the same in every digit") if far == 0 else
+                  (far, " of their value"))
+    for c in study.filled:
+        runs = [c.runs[k] for k in sorted(c.runs)]
+        for a, b in zip(runs, runs[1:]):
+            far = None if b.pace else distance(b, a)[0]
+            compared += far is not None
+            if far:
+                yield f"  {short(study, c)}: repeats {a.repeat} and {b.repeat} are ", \
+                    far, " apart"
+    yield ("some runs did NOT train the same thing: see above" if different
+           else "one run: there is nothing to compare" if len(study.runs) == 1
+           else "all comparable runs trained the same thing" if compared
+           else "no two cells are comparable: there is nothing to compare"), None, ""
+
+
+def verdict_is(study, text, status):
+    have, want = text.splitlines(), list(lines(study))
+    for line, (before, value, after) in zip(have, want):
+        found = re.fullmatch(
+            re.escape(before) + (r"(?:differ by at most )?(\d\.\de[+-]\d\d)"
+                                 if value is not None else "()")
+            + re.escape(after), line)
+        assert found, (line, before, value, after)
+        assert value is None or abs(float(found[1]) - value) <= .05 * value, \
+            (line, value)
+    assert len(have) == len(want), (have, want)
+    assert (status == 0) == ("NOT" not in have[-1]), (status, have[-1])
+
+
+# ---- report.html
+
+def bounds_of(values):
+    values = list(values)
+    return min(values), max(values)
+
+
+def fairness(study):
+    """The sentences with numbers."""
+    runs = study.runs
+    least, most = bounds_of(r.value["tokens"] for r in runs)
+    yield f"Last loss: all cells; each trains on {most:.0f} tokens." \
+        if least == most else f"Last loss: cells train on {least:.0f} to " \
+        f"{most:.0f} tokens, so compare it only between cells with the same number."
+    least, most = bounds_of(r.set["eval_batches"] * r.set["batch"] * r.world
+                            / r.way["parts"] for r in runs)
+    if least < most:
+        yield f"Validation loss: cells evaluate {least:.0f} to {most:.0f} sequences," \
+            if least else "Validation loss: some cells evaluate all of the " \
+            f"validation text, others at most {most:.0f} sequences of it,"
+    else:
+        yield "no:Validation loss:"
+    least, most = bounds_of(r.set["batch"] for r in runs)
+    yield f"Tokens/s and memory: all cells; batch= is {most:.0f} sequences." \
+        if least == most else f"Tokens/s and memory: batch= is {least:.0f} to " \
+        f"{most:.0f} sequences,"
+    apart = [short(study, c) for c in study.filled if c.first.way["apart"]]
+    yield f"Training loss: the workers of {names(apart)} have different" if apart \
+        else "no:Training loss:"
+    groups = {}
+    for c in study.filled:
+        first = next((k for k in groups if not differ(k.first, c.first)), c)
+        groups.setdefault(first, []).append(c)
+    for first, cells in groups.items():
+        if len(cells) > 1:
+            yield f"Loss by step: {names([short(study, c) for c in cells])} " \
+                f"trained the same thing (global batch {first.first.batch})."
+
+
+def page_is(study):
+    page = (study.folder / "report.html").read_text()
+    for want in fairness(study):
+        if want.startswith("no:"):
+            assert want[3:] not in page, want
+        else:
+            assert want in page, want
+

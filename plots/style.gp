@@ -17,10 +17,10 @@ if (!exists("WIDE")) WIDE = 1120
 if (!exists("HIGH")) HIGH = 640
 ZOOM = SVG ? 1 : 2
 if (exists("SIZE")) {
-    by = strstrt(SIZE, "x")
-    across = real(SIZE[1:by-1]); down = real(SIZE[by+1:])
-    ZOOM = across / WIDE < down / HIGH ? across / WIDE : down / HIGH
-    WIDE = across / ZOOM; HIGH = down / ZOOM
+    X = strstrt(SIZE, "x")
+    ACROSS = real(SIZE[1:X-1]); DOWN = real(SIZE[X+1:])
+    ZOOM = ACROSS / WIDE < DOWN / HIGH ? ACROSS / WIDE : DOWN / HIGH
+    WIDE = ACROSS / ZOOM; HIGH = DOWN / ZOOM
 }
 if (SVG) {
     set terminal svg size WIDE * ZOOM, HIGH * ZOOM dynamic font "DejaVu Sans,14" fontscale ZOOM linewidth ZOOM background "white"

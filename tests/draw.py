@@ -1,13 +1,16 @@
-"""Draws every figure from the sample data, as PNG and as SVG.
+"""Draws every figure from runs that nobody trained, reads each drawing back, and
+compares it with what the runs have.
 
     draw.py PLOTS       exit status 77 if there is no gnuplot
 
-gnuplot must succeed and print nothing. The PNG must be large enough, and the SVG
-must be valid XML with lines and text. plots/sample/figures.txt says for each
-figure which folder of the sample it is drawn from. The test fails if a .gp is not
-in this list.
+The test computes what a figure must show from the numbers that it put into the
+runs. Bars, lines, points, marks of ranges and labels of the SVG must be at these
+places, to the pixel (draw_bars.py, draw_lines.py). Here are the tests of all
+figures together.
 """
 
+import csv
+import os
 import pathlib
 import re
 import shutil
@@ -15,285 +18,274 @@ import struct
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as tree
 
-PARTS = {"style", "cells", "loss_curves", "timeline"}  # other .gp load them
+import draw_bars
+import draw_lines
+import made
+from drawn import DRAWN, Drawn, png_rows
+from made import MIB, Made, cells_of
 
+from lockstep import drawing, figures, prepare
+from lockstep.files import Error
+from lockstep.study import Study
 
-def check_png(path):
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n", f"{path.name}: not a PNG"
-    width, height = struct.unpack(">II", data[16:24])
-    assert width >= 900 and height >= 400, (path.name, width, height)
-    assert len(data) > 5000, f"{path.name}: {len(data)} bytes: empty?"
-
-
-def check_svg(path):
-    root = tree.parse(path).getroot()
-    assert root.tag.endswith("svg") and root.get("viewBox"), path.name
-    marks = [e for e in root.iter()
-             if e.tag.rsplit("}")[-1] in ("path", "polygon", "polyline", "use")]
-    texts = [e for e in root.iter() if e.tag.endswith("text")]
-    assert len(marks) > 10 and len(texts) > 3, (path.name, len(marks))
-    sizes = [float(e.get("font-size")) for e in root.iter()
-             if e.get("font-size")]
-    assert min(sizes) >= 14, (path.name, "letters of", min(sizes))
+PLOTS = pathlib.Path(sys.argv[1]).resolve()
+HOSTILE = "it's \"x\" `touch PWN` $(touch PWN);%d {@p} \\n <b>&amp; ü‡ #"
+ABOUT = "baseline = cell0\ntarget_loss = 2.6\n"
 
 
-def draw(plots, name, data, folder):
-    for kind, check in (("png", check_png), ("svg", check_svg)):
-        out = folder / f"{name}.{kind}"
-        done = subprocess.run(
-            ["gnuplot", "-c", f"{name}.gp", str(data), str(out)], cwd=plots,
-            capture_output=True, text=True, timeout=60)
-        said = (done.stdout + done.stderr).strip()
-        assert done.returncode == 0 and not said, f"{name}.gp: {said}"
-        check(out)
+def error(*words, **more):
+    """The Error of a drawing that must fail."""
+    try:
+        figures.draw(*words, **more)
+    except Error as e:
+        return str(e)
+    raise AssertionError(f"{words} was drawn")
 
 
-def draws_servers(plots, data, folder):
-    """A server has the colour of its backend: here dps's, #f2b04c."""
-    draw(plots, "server_load", data, folder)
-    bars = re.findall(r"rgb\(\s*242,\s*176,\s*76\)|#f2b04c",
-                      (folder / "server_load.svg").read_text(), re.I)
-    assert len(bars) >= 7, bars
+def scripts_only_draw():
+    """No script starts a program or opens another file of the data."""
+    for path in PLOTS.glob("*.gp"):
+        text = re.sub(r"(?m)^\s*#.*|\s# .*", "", path.read_text())
+        for word in ("system", "`", '"<', "'<", "popen", "shell", "awk", "stats", "ARG"):
+            assert word not in text, (path.name, word)
+        assert set(re.findall(r'load "(.*?)"', text)) <= {p.name for p in PLOTS.glob("*.gp")}
+    assert not [p for p in PLOTS.iterdir() if p.suffix != ".gp"]
 
 
-def draws_of_a_size(plots, data, folder):
-    """A PNG has exactly SIZE pixels, even if the figure has another shape."""
-    out = folder / "size.png"
-    for size, wide, high in ("1600x900", 1600, 900), ("600x900", 600, 900):
-        subprocess.run(["gnuplot", "-e", f"SIZE='{size}'", "-c",
-                        "throughput.gp", str(data), str(out)], cwd=plots,
-                       check=True, timeout=60)
-        assert struct.unpack(">II", out.read_bytes()[16:24]) == (wide, high)
+def named():
+    """Figures have descriptions. Parts and unknown names are refused."""
+    names = dict(figures.names())
+    assert names["throughput"].startswith("tokens a second of each cell, with the median")
+    assert not {"style", "bars", "lines", "columns", "curves", "timeline"} & set(names)
+    assert all(5 < len(text) < 150 for text in names.values()), names
+    assert set(drawing.FIGURES) <= set(names)
+    figures.check(" ".join([*names, "none"]))
+    for name, said in (("bars", "only a part"), ("nothing", "no such figure"),
+                       ("../plots/loss", "no such figure"), ("a;b", "no such figure")):
+        try:
+            figures.check(name)
+        except Error as e:
+            assert said in str(e) and "try: a name from lockstep report --help" in str(e), e
+        else:
+            raise AssertionError(name)
 
 
-def draws_one_key(plots, folder):
-    """A heat map of one key has the named cells as rows. Its only numbers are the
-    tokens/s in its fields."""
-    for names in ("ring", "outer"), ("",):
-        (folder / "sweep.csv").write_text(
-            "series,x_key,y_key,x,y,tokens_per_s\n" + "".join(
-                f"{name},net,,{rate},,{1000 * (k + 2 * i)}\n"
-                for i, name in enumerate(names)
-                for k, rate in enumerate(("100mbit", "1gbit"))))
-        draw(plots, "heatmap", folder, folder)
-        said = {"".join(e.itertext()).strip() for e in tree.parse(
-            folder / "heatmap.svg").getroot().iter() if e.tag.endswith("text")}
-        fields = {str(1000 * k) for k in range(2 * len(names))}
-        assert said - {""} == fields | set(names) - {""} | {
-            "100mbit", "1gbit", "net", "tokens per second"}, said
+def without_data(folder):
+    """A figure without data is not drawn, and says what is missing."""
+    one = Study(made.run(folder / "one", samples=[]))
+    for name, said in (
+            ("gpu_timeline", "no run has samples of a GPU"), ("pipeline", "no run has stages"),
+            ("server_load", "no run had a server"), ("bandwidth", "emulated links"),
+            ("memory_timeline", "no run has samples"), ("scaling", "one worker"),
+            ("util_timeline", "no run has samples"), ("staleness", "column lag"),
+            ("sweep", "[matrix]"), ("heatmap", "[matrix]"), ("speedup", "baseline="),
+            ("loss_seeds", "validation loss"), ("law", "no sweep.txt"),
+            ("scale", "no simulate.csv")):
+        line = error(one, name)
+        assert line.startswith(f"{name}: ") and said in line and "\n" not in line, line
+        assert not (folder / "one/figures" / f"{name}.svg").exists(), name
+    shutil.copytree(folder / "one", folder / "cut")
+    for name in "steps", "breakdown":
+        (folder / f"cut/{name}.csv").unlink()
+    (folder / "cut/summary.json").write_text("{}")
+    cut = Study(folder / "cut")
+    for name in drawing.FIGURES:
+        assert error(cut, name).startswith(f"{name}: "), name
+    one.experiment.figures = "loss, nothing breakdown loss"
+    drawn, errors = figures.draw_all(one)
+    assert drawn == ["loss", "breakdown"] and len(errors) == 1 and "nothing" in errors[0]
+    one.experiment.figures = "none"
+    assert figures.draw_all(one) == ([], [])
+    try:
+        figures.draw_folder(str(folder), "loss")
+    except Error as e:
+        assert "neither an experiment nor a run" in str(e)
 
 
-def draws_few_steps(plots, folder):
-    """loss.gp draws a smoothed line only if a run has more than 3 steps."""
-    for steps in 2, 3, 4:
-        (folder / "steps.csv").write_text(
-            "rank,step,loss,val_loss,restarts\n" + "".join(
-                f"0,{k + 1},{5 - k / 10},5,0\n" for k in range(steps)))
-        draw(plots, "loss", folder, folder)
-        smooth = "smoothed" in (folder / "loss.svg").read_text()
-        assert smooth == (steps > 3), steps
+def of_a_size(m):
+    """A picture has exactly the size that was asked for."""
+    for size in "1600x900", "600x900", "200x100":
+        svg, png = figures.draw(m.study, "throughput", size)
+        assert struct.unpack(">II", pathlib.Path(png).read_bytes()[16:24]) == tuple(
+            map(int, size.split("x"))), size
+    for size in "9", "200x99", "20001x100", "1e3x900", "900", "-200x200", "x", "1600x900 ":
+        assert f"size={size}: must be WIDTHxHEIGHT" in error(m.study, "throughput", size)
 
 
-def draws_ranges(plots, data, folder):
-    """A cell that ran once has no range; one that ran twice has."""
-    rows = (data / "table.csv").read_text().splitlines()
-    for name in "throughput", "speedup", "memory":
-        lines = []
-        for repeats in "2", "1":
-            (folder / "table.csv").write_text("\n".join(
-                [rows[0]] + [re.sub(",2,", f",{repeats},", row, count=1)
-                             for row in rows[1:]]) + "\n")
-            (folder / "runs.csv").write_text((data / "runs.csv").read_text())
-            draw(plots, name, folder, folder)
-            lines.append((folder / f"{name}.svg").read_text().count("<path"))
-        assert lines[1] < lines[0], (name, lines)
+def nothing_is_cut(m, cells):
+    """No letter of a PNG is at an edge. Whole names are in the CSV, and labels have at
+    most 40 letters."""
+    whole = {c.shown for c in m.study.cells}
+    for name in ("throughput", "speedup", "bytes", "breakdown", "util_bars", "loss_step",
+                 "staleness", "memory_timeline"):
+        svg, png = map(pathlib.Path, figures.draw(m.study, name, "1120x640"))
+        wide, high, rows, step = png_rows(png)
+        edge = bytes([255] * step)
+        for y, row in enumerate(rows):
+            assert row[:step] == edge and row[-step:] == edge, (name, "at the side", y)
+        assert set(rows[0] + rows[-1]) == {255}, (name, "above or below")
+        with open(svg.with_suffix(".csv"), newline="", encoding="utf-8") as f:
+            said = {row.get("cell") or row["name"] for row in csv.DictReader(f)}
+        assert name == "memory_timeline" or said & whole == whole, (name, whole - said)
+        labels = [t for *_, t in Drawn(svg).texts if t.startswith("cell")]
+        assert len(set(labels)) == (11 if name == "memory_timeline" else cells), (name, labels)
+        assert all(len(t.split("  ")[0]) <= 46 for t in labels), (name, labels)
 
 
-def drawn_values(plots, name, data, folder):
-    """All y values that gnuplot would draw, as text."""
-    table = folder / "table.txt"
-    subprocess.run(["gnuplot", "-e", f"set table '{table}'", "-c", f"{name}.gp",
-                    str(data), str(folder / "x.svg")], cwd=plots, check=True,
-                   timeout=60)
-    return {line.split()[1] for line in table.read_text().splitlines()
-            if line.strip() and line[0] != "#"}
+def same_everywhere(m, folder):
+    """The SVGs are the same bytes in every locale, and in every folder's name."""
+    names = "throughput speedup loss_seconds memory breakdown memory_timeline".split()
+    locales, env = ["C"], {}
+    sources = pathlib.Path("/usr/share/i18n/locales")
+    for name in ("de_DE", "tr_TR") if (sources / "de_DE").exists() else ():
+        done = subprocess.run(["localedef", "-i", name, "-f", "UTF-8",
+                               str(folder / f"{name}.UTF-8")], check=False,
+                              capture_output=True, timeout=120)
+        if (folder / f"{name}.UTF-8").exists():
+            locales.append(f"{name}.UTF-8")
+        else:
+            print("skipped:", done.stderr[-200:])
+    if len(locales) == 1:
+        print("skipped: localedef has no sources of locales")
+    code = ("import sys; from lockstep import figures; from lockstep.study import Study; "
+            "[figures.draw(Study(sys.argv[1]), n) for n in sys.argv[2:]]")
+    seen = {}
+    for locale in locales:
+        env = {**os.environ, "LC_ALL": locale, "LOCPATH": str(folder),
+               "PYTHONPATH": str(made.TOP / "study")}
+        subprocess.run([sys.executable, "-c", code, m.study.out, *names], env=env,
+                       check=True, timeout=300)
+        for name in names:
+            drawn = (pathlib.Path(m.study.out) / f"figures/{name}.svg").read_bytes()
+            assert seen.setdefault(name, drawn) == drawn, (locale, name)
+    if len(locales) > 1:  # the locale is there, and its comma is decimal
+        env["LC_ALL"] = "de_DE.UTF-8"
+        done = subprocess.run(["gnuplot", "-e", "set decimalsign locale; print "
+                               "gprintf('%.1f', 0.5)"], env=env, capture_output=True,
+                              text=True, timeout=60, check=True)
+        assert "0,5" in done.stderr, done
 
 
-def draws_nvml(plots, folder):
-    """The figures of a GPU show the shares in the data: NVML's utilisation, the
-    share in which the GPU computes, and the share of collectives."""
-    data = folder / "nvml"
-    data.mkdir()
-    (data / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
-        f"{t / 10},0,compute_share,0.05\n{t / 10},0,gpu_compute_share,0.93\n"
-        f"{t / 10},0,gpu_comm_share,0.21\n"
-        f"{t / 10},0,gpu_util_share,0.94\n{t / 10},0,gpu_power_w,250\n"
-        f"{t / 10},0,gpu_memory_bytes,{3 << 30}\n"
-        f"{t / 10},0,gpu_clock_mhz,1380\n" for t in range(1, 30)))
-    draw(plots, "gpu_timeline", data, folder)
-    assert drawn_values(plots, "gpu_timeline", data, folder) == \
-        {"94", "3072", "250", "1380"}
-    drawn = drawn_values(plots, "util_timeline", data, folder)
-    assert {"93", "21"} <= drawn and "5" not in drawn, drawn
-    (data / "workers.csv").write_text(
-        "cell,backend,workers,worker,utilisation,oversubscribed,gpu_comm\n"
-        "ring,ring,2,0,0.93,0,0.21\nring,ring,2,1,0.92,0,0.22\n")
-    drawn = drawn_values(plots, "util_bars", data, folder)
-    assert {"93", "92", "21", "22"} <= drawn, drawn
+def of_a_stranger(folder):
+    """Names, folders and samples that mean something to a shell, to gnuplot or to CSV
+    are only text."""
+    home = folder / "x'; touch PWN;'\n\"$(touch PWN)`touch PWN`"
+    cells = [(HOSTILE, {"backend": "x'`touch PWN`", "step_us": 20000, "samples": [
+        (t, rank, metric, value) for t in (1, 2, 3) for rank, metric, value in (
+            ("0", "compute_share", .5), ("0", "resident_bytes", 5 * MIB),
+            ("x\"||system(\"touch PWN\")||\"", "resident_bytes", 1000),
+            ("$(touch PWN)", "cpu_share", .1), ("0", "`touch PWN`", 1),
+            ("s0", "cpu_share", "`touch PWN`"), ("-1", "compute_share", 1),
+            ("9" * 9, "compute_share", 1), ("0", "compute_share", "1e999"))]}),
+        ("plain, too", {"step_us": 10000})]
+    study = Study(made.study(home, cells, about=ABOUT.replace("cell0", cells[1][0])))
+    before = set(os.listdir("."))
+    for name in drawing.FIGURES:
+        try:
+            svg, _ = figures.draw(study, name)
+        except Error as e:
+            assert "gnuplot" not in str(e), e
+            continue
+        said = [text for *_, text in Drawn(svg).texts]
+        if name in ("throughput", "breakdown", "loss_step", "util_bars"):
+            short = drawing.short(study.cells[0].shown).replace("'", "\u2019")
+            assert any(text.startswith(short.strip()) for text in said), (short, said)
+        assert "system(" not in "".join(said), said
+    assert set(os.listdir(".")) == before
+    assert not [p for p in (*folder.rglob("PWN*"), *PLOTS.rglob("PWN*"))
+                if p != home], "a command ran"
+    run = made.run(folder / "linked")
+    (folder / "elsewhere").mkdir()
+    (run / "figures").symlink_to(folder / "elsewhere")
+    assert "a link" in error(Study(run), "loss")
+    assert not list((folder / "elsewhere").iterdir())
+
+
+def of_a_script(m, folder):
+    """A script without a function of Python draws runs.csv. One that fails or never
+    ends is an Error and leaves the old picture."""
+    plots = folder / "scripts"
+    shutil.copytree(PLOTS, plots)
+    os.environ["LOCKSTEP_PLOTS"] = str(plots)
+    script = plots / "mine.gp"
+    script.write_text(
+        '# plots/mine.gp - one point for each\n# run: with its colour\n\nload "style.gp"\n'
+        'set xrange [0:150]\nset yrange [0:100]\n'
+        'plot FILE using (1e3 * column("step_s")):"repeat":(hex(stringcolumn("colour"))) '
+        'with points pt 6 lc rgb variable notitle, 2 with points pt 6 lc rgb '
+        'backend_colour("ring") title note\n')
+    try:
+        assert dict(figures.names())["mine"] == "one point for each run"
+        p = Drawn(figures.draw(m.study, "mine")[0]).panels[0]
+        found = {(q[0], round(q[2], 1)) for q in p.points}
+        for i in range(m.n):
+            for k, t in enumerate(m.times(i), 1):
+                place = p.at(1e3 * t, k)
+                assert any(c == m.colour(i) and abs(x - place[0]) < .7 for c, x in found)
+        old = (pathlib.Path(m.study.out) / "figures/mine.svg").read_bytes()
+        script.write_text('load "style.gp"\nplot nonsense(1)\n')
+        assert "gnuplot failed" in error(m.study, "mine")
+        script.write_text("while (1) { x = 1 }\n")
+        figures.DEADLINE, deadline = 1, figures.DEADLINE
+        assert "more than 1 s" in error(m.study, "mine")
+        figures.DEADLINE = deadline
+        assert (pathlib.Path(m.study.out) / "figures/mine.svg").read_bytes() == old
+        assert not [f for f in os.listdir(pathlib.Path(m.study.out) / "figures")
+                    if f.startswith(".")]
+    finally:
+        del os.environ["LOCKSTEP_PLOTS"]
 
 
 def lightness(colour):
     """CIE L*, 0 to 100, of "#rrggbb": how light it is in grey print."""
     linear = [c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4
-              for c in (v / 255 for v in bytes.fromhex(colour[1:]))]
+              for c in (v / 255 for v in made.rgb(colour))]
     grey = sum(w * c for w, c in zip((.2126, .7152, .0722), linear))
     return 116 * grey ** (1 / 3) - 16 if grey > .008856 else 903.3 * grey
 
 
-def colours_differ_in_grey(plots):
-    style = (plots / "style.gp").read_text()
-    kinds = dict(re.findall(r'k eq "(\w+)"\s*\? "(#\w+)"', style))
-    palettes = {
-        "backends": re.findall(r'colour = "(#\w+)', (
-            plots / "../core/config/backends.def").read_text()),
-        "workers": re.search(r'worker_colour\(i\) = word\("([^"]*)"',
-                             style)[1].split(),
-        "kinds": [kinds[k] for k in ("forward", "backward", "update", "exposed",
-                                     "wait", "slowed")],
-        "verbs": re.search(r'verb_colour\(k\) = word\("([^"]*)"', (
-            plots / "verbs.gp").read_text())[1].split()}
-    for name, palette in palettes.items():
-        assert len(palette) > 5, name
+def colours_differ_in_grey():
+    kinds = ("forward", "backward", "update", "exposed", "wait", "slowed")
+    assert drawing.backends() and set(drawing.backends()) == set(made.BACKENDS)
+    for name, palette in {
+            "backends": list(made.BACKENDS.values()), "workers": drawing.WORKERS,
+            "kinds": [drawing.KINDS[k][0] for k in kinds],
+            "verbs": [c for c, _ in prepare.VERB_COLOURS.values()],
+            "parts": prepare.PART_COLOURS}.items():
         by = sorted(palette, key=lightness)
+        assert len(by) > 5, name
         for a, b in zip(by, by[1:]):
             assert lightness(b) - lightness(a) >= 2.5, (name, a, b)
 
 
-def draws_all_cells(plots, folder):
-    """13 cells with one backend: the figure has all of them, uses all colours,
-    and leaves out of the names the setting that all have."""
-    data = folder / "many"
-    names = [f"way {k} net=1gbit" for k in range(13)]
-    head = "cell,backend,oversubscribed,step,tokens,time_s,loss,val_loss," \
-        "train_s,loss_smooth,restarts\n"
-    for name in names:
-        run = data / "cells" / name.replace(" ", "_") / "r1"
-        run.mkdir(parents=True)
-        (run / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
-            f"{t / 10},0,resident_bytes,{t << 20}\n" for t in range(1, 9)))
-    (data / "curves.csv").write_text(head + "".join(
-        f"{name},ring,0,{s},{s},{s},{5 - s / 9},,{s},{5 - s / 9},0\n"
-        for name in names for s in range(1, 20)))
-    (data / "table.csv").write_text("cell,backend,oversubscribed\n" + "".join(
-        f"{name},ring,0\n" for name in names))
-    for figure in "memory_timeline", "loss_step":
-        draw(plots, figure, data, folder)
-        said = ["".join(e.itertext()).strip() for e in tree.parse(
-            folder / f"{figure}.svg").getroot().iter()
-            if e.tag.endswith("text")]
-        assert all(f"way {k}" in said for k in range(13)), said
-        assert not any("net=" in text for text in said), said
-    palette = re.search(r'worker_colour\(i\) = word\("([^"]*)"',
-                        (plots / "style.gp").read_text())[1].split()
-    svg = (folder / "loss_step.svg").read_text()
-    for colour in palette:
-        red, green, blue = bytes.fromhex(colour[1:])
-        assert re.search(rf"rgb\(\s*{red},\s*{green},\s*{blue}\)", svg), colour
-
-
-def draws_a_step(plots, folder):
-    """breakdown.gp: in a step of 100 ms the GPU computes for 94 ms, is idle for
-    6, and is in collectives for 20."""
-    data = folder / "step"
-    data.mkdir()
-    (data / "shares.csv").write_text(
-        "cell,backend,workers,oversubscribed,step_s,gpu_compute_share,"
-        "gpu_idle_share,gpu_comm_share\nring,ring,2,0,0.1,0.94,0.06,0.2\n")
-    draw(plots, "breakdown", data, folder)
-    table = folder / "table.txt"
-    subprocess.run(["gnuplot", "-e", f"set table '{table}'", "-c",
-                    "breakdown.gp", str(data), str(folder / "x.svg")],
-                   cwd=plots, check=True, timeout=60)
-    bars = [tuple(map(float, line.split()[1:4]))
-            for line in table.read_text().splitlines()
-            if line.strip() and line[0] != "#"]
-    assert bars == [(0, 0, 94), (0, 94, 100), (.42, 0, 20)], bars
-
-
-def draws_a_pipeline(plots, folder):
-    """pipeline.gp of a run: a row for each rank, chunks in the order of layers."""
-    data = folder / "pipeline"
-    data.mkdir()
-    spans = [(name, micro, 10 * i) for i, (name, micro) in enumerate(
-        (("forward", 0), ("forward", 1), ("forward", 0), ("forward", 1),
-         ("backward", 0), ("backward", 1), ("backward", 0), ("backward", 1)))]
-    (data / "trace.json").write_text("".join(
-        f'{{"name": "step", "pid": {rank}, "ts": 0, "dur": 90, '
-        f'"args": {{"step": 3}}}},\n' + "".join(
-            f'{{"name": "{name}", "pid": {rank}, "ts": {at}, "dur": 9, '
-            f'"args": {{"micro": {micro}}}}},\n' for name, micro, at in spans)
-        for rank in range(2)))
-    out = folder / "step.svg"
-    subprocess.run(["gnuplot", "-c", "pipeline.gp", str(data), str(out), "3"],
-                   cwd=plots, check=True, timeout=60)
-    check_svg(out)
-    rows = [line.split(",") for line in
-            (folder / "step.svg-3.csv").read_text().splitlines()[1:]]
-    assert [row[1:5] for row in rows] == [
-        [str(rank), name, str(micro), str(chunk)] for rank in range(2)
-        for (name, micro, _), chunk in zip(spans, (0, 0, 1, 1, 1, 1, 0, 0))
-    ], rows
-    said = {"".join(e.itertext()).strip() for e in tree.parse(
-        out).getroot().iter() if e.tag.endswith("text")}
-    assert {"rank", "backward, odd chunk"} <= said and "stage" not in said, said
-
-
-def draws_the_gpu(plots, folder):
-    """The line of a worker with a GPU is the GPU's share, not the host's: the
-    host only waits."""
-    drawn = []
-    for name, rows in (("host", "{t},0,compute_share,{v}\n"),
-                       ("gpu", "{t},0,compute_share,0.05\n"
-                               "{t},0,gpu_compute_share,{v}\n")):
-        data = folder / name / "run"
-        data.mkdir(parents=True)
-        (data / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
-            rows.format(t=t / 10, v=.9 + .01 * (t % 3)) for t in range(1, 30)))
-        draw(plots, "util_timeline", data, folder)
-        drawn.append((folder / "util_timeline.svg").read_text())
-    assert drawn[0] == drawn[1]
-
-
 def main():
-    plots = pathlib.Path(sys.argv[1]).resolve()
     if not shutil.which("gnuplot"):
         print("skipped: no gnuplot")
         sys.exit(77)
-    sample = {}
-    for line in (plots / "sample" / "figures.txt").read_text().splitlines():
-        if line and not line.startswith("#"):
-            name, folder = line.split()
-            sample[name] = plots / "sample" / folder
-    have = {p.stem for p in plots.glob("*.gp")} - PARTS
-    assert have == set(sample), have ^ set(sample)
-    with tempfile.TemporaryDirectory(prefix="lockstep-draw-") as folder:
-        for name, data in sorted(sample.items()):
-            draw(plots, name, data, pathlib.Path(folder))
-            print("drawn", name)
-        draws_the_gpu(plots, pathlib.Path(folder))
-        draws_nvml(plots, pathlib.Path(folder))
-        colours_differ_in_grey(plots)
-        draws_all_cells(plots, pathlib.Path(folder))
-        draws_a_step(plots, pathlib.Path(folder))
-        draws_a_pipeline(plots, pathlib.Path(folder))
-        draws_servers(plots, sample["server_load"], pathlib.Path(folder))
-        draws_of_a_size(plots, sample["throughput"], pathlib.Path(folder))
-        draws_one_key(plots, pathlib.Path(folder))
-        draws_few_steps(plots, pathlib.Path(folder))
-        draws_ranges(plots, plots / "sample" / "paper", pathlib.Path(folder))
+    scripts_only_draw()
+    named()
+    colours_differ_in_grey()
+    with tempfile.TemporaryDirectory(prefix="lockstep-draw-") as name:
+        folder = pathlib.Path(name)
+        for n, repeat in ((1, 1), (2, 1), (2, 2), (12, 3)):
+            m = Made(folder / f"{n}x{repeat}", cells_of(n, repeat), repeat, ABOUT)
+            draw_bars.all_of(m, 2.6)
+            draw_lines.all_of(m, 2.6)
+            figures.KINDS = ("svg",)  # a PNG takes longer: those of one cell are enough
+            print("drawn:", n, "cells,", repeat, "repeats")
+        figures.KINDS = ("svg", "png")
+        for check in (*draw_bars.ALONE, *draw_lines.ALONE):
+            check(folder / check.__name__)
+        assert DRAWN == set(dict(figures.names())), DRAWN ^ set(dict(figures.names()))
+        of_a_size(m)
+        of_a_script(m, folder)
+        same_everywhere(m, folder)
+        without_data(folder / "without")
+        of_a_stranger(folder)
+        nothing_is_cut(Made(folder / "many", [
+            (f"cell_{'WMwm'[i % 4] * 20}_{i}_of_a_name_that_is_too_long_for_a_label", words)
+            for i, (_, words) in enumerate(cells_of(33, 1))], 1, ""), 33)
 
 
 main()

@@ -57,11 +57,11 @@ def worker_colour(i):
     return WORKERS[i % len(WORKERS)]
 
 
-def short(text):
-    """A label of at most LONGEST letters: the middle of a longer one is left out."""
+def short(text, most=LONGEST):
+    """A label of at most `most` letters: the middle of a longer one is left out."""
     text = visible(text)
-    half = (LONGEST - 1) // 2
-    return text if len(text) <= LONGEST else f"{text[:half]}…{text[half - LONGEST + 1:]}"
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[half - most + 1:]}"
 
 
 def tics(labels):
@@ -76,6 +76,11 @@ def width(text):
                       0.78 if c.isupper() else 0.64 for c in text)
 
 
+def beside_key(n):
+    """The height of a figure beside whose plot a key of n entries stands."""
+    return max(640, 200 + 28 * n)
+
+
 def names(cells):
     """The labels of cells: without the settings that all of them have."""
     words = [c.shown.split(" ") for c in cells]
@@ -84,8 +89,8 @@ def names(cells):
     found = [" ".join(w for w in ws if w not in shared) or c.shown
              for c, ws in zip(cells, words)]
     count = collections.Counter(map(short, found))
-    return [short(name) if count[short(name)] == 1 else f"{short(name)} ({i})"
-            for i, name in enumerate(found, 1)]
+    return [short(name) if count[short(name)] == 1 else
+            f"{short(name, LONGEST - 6)} ({i})" for i, name in enumerate(found, 1)]
 
 
 def crowded(study, cells):
@@ -201,7 +206,7 @@ def linespoints(points, colour, name="", **more):
     mark = {k: v for k, v in more.items() if k != "dash"}
     return [Line("line", points, colour, name, **more),
             Line("point", points, colour, name, **mark),
-            Line("key", [], colour, name, **more)]
+            Line("key", [], colour, short(name), **more)]
 
 
 def lines(lines_, panels=1, high=640, note="", right=False, **about):
@@ -223,14 +228,14 @@ def lines(lines_, panels=1, high=640, note="", right=False, **about):
             rows.append({"number": number, "panel": li.panel, "x": x, "y": y,
                          "least": least, "most": largest, "what": li.what,
                          "colour": li.colour, "name": li.name})
-    keys = [width(short(li.name)) for li in ordered if li.what == "key"]
+    keys = [width(li.name) for li in ordered if li.what == "key"]
     return Drawing(rows, {
         "panels": panels, "ends": ends, "note": note, "HIGH": high,
         "key_room": max(keys) + 60 if right and keys else 0,
         "colour": [li.colour for li in ordered], "width": [li.width for li in ordered],
         "dash": [li.dash for li in ordered], "point": [li.point for li in ordered],
         "size": [li.size for li in ordered],
-        "name": [short(li.name) for li in ordered], **about})
+        "name": [li.name for li in ordered], **about})
 
 
 def thin(points, most):

@@ -8,8 +8,8 @@ draws the rows of runs.csv (`own`).
 import collections
 import re
 
-from .drawing import (KINDS, Bar, Drawing, backends, bars, colour_of, crowded, figure, names,
-                      point_of, tic, width, worker_colour)
+from .drawing import (KINDS, Bar, Drawing, backends, bars, beside_key, colour_of, crowded,
+                      figure, names, point_of, tic, width, worker_colour)
 from .files import Error, number
 from .measures import MIB
 from .runs import PARTS, mean
@@ -199,11 +199,11 @@ def verbs(study):
                          for v in VERB_COLOURS], row - 0.17, cell, half=0.16)
         found += _stack([(v, VERB_COLOURS[v][1], 1e-6 * (number(law.get(v)) or 0))
                          for v in VERB_COLOURS], row + 0.17, cell, half=0.16)
-    if not found:
+    if not any(study.first(c).sent(v) for c in cells for v in VERB_COLOURS):
         raise Error("no run has bytes_tx_per_worker_step in its summary.json, or sent any")
     used = {b.name for b in found}
-    return bars(found, names(cells), [(c, v) for v, (c, _) in VERB_COLOURS.items() if v in used],
-                right=True)
+    keys = [(colour, v) for v, (colour, _) in VERB_COLOURS.items() if v in used]
+    return bars(found, names(cells), keys, right=True)
 
 
 @figure
@@ -275,5 +275,5 @@ def staleness(study):
             found.append(Bar("bar", lag - 0.425 + (i + 0.5) * wide, 0,
                              100 * n / lags.total(), keys[-1][0], 0.475 * wide,
                              name=f"lag {lag:.0f}", cell=cell.shown))
-    return bars(found, [], keys, WIDE=1120, high=max(640, 130 + 27 * len(keys)), right=True,
+    return bars(found, [], keys, WIDE=1120, high=beside_key(len(keys)), right=True,
                 last=max(max(study.first(c).column("lag")) for c in cells))

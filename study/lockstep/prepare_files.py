@@ -56,8 +56,9 @@ def law(folder):
         found.append(Bar("text", i, 0, max(time, by_law) / 1000,
                          value=100 * (time / by_law - 1), cell=name))
     return bars(found, [backend for backend, _ in blocks], high=640,
-                under=[f"{workers} workers" for _, workers in blocks], title=f"Exchange of {largest / 1e6:.0f} MB: "
-                "measured (line: law; above: difference from the law)")
+                under=[f"{workers} workers" for _, workers in blocks],
+                title=f"Exchange of {largest / 1e6:.0f} MB: measured (line: law; above: "
+                "difference from the law)")
 
 
 def size_sweep(folder):
@@ -178,7 +179,7 @@ def pipeline_of(study, step=None):
     for s in sorted(spans, key=lambda s: s["ts"]):
         begin, end = of.get(s["pid"], (0, -1))
         if s["name"] in ("forward", "backward") and "micro" in s["args"] and \
-                begin <= s["ts"] <= end:
+                begin <= s["ts"] < end:
             key = s["pid"], s["name"], int(s["args"]["micro"])
             rows.append([f"step {step:.0f}", *key, taken[key], (s["ts"] - zero) / 1000,
                          (s["ts"] + s["dur"] - zero) / 1000])

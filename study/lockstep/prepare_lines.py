@@ -3,7 +3,7 @@
 import collections
 import re
 
-from .drawing import (MARKS, NOTE, Drawing, Line, colour_of, crowded, figure, lines,
+from .drawing import (MARKS, NOTE, Drawing, Line, beside_key, colour_of, crowded, figure, lines,
                       linespoints, names, point_of, short, tic, tics, width, worker_colour)
 from .files import Error, number
 from .measures import MIB
@@ -55,7 +55,7 @@ def _curves(study, x, y, scale=1.0, **about):
             found.append(Line("point", [(reached, study.target)], colour, cell.shown,
                               width=1, size=1.6))
     key = max(width(name) for name in names(cells)) if n > 8 else 0
-    return lines(found, high=max(640, 130 + 27 * n * (n > 8)), note=note, right=n > 8,
+    return lines(found, high=beside_key(n * (n > 8)), note=note, right=n > 8,
                  WIDE=1120 + max(0, key - 200), **about)
 
 
@@ -147,7 +147,7 @@ def sweep(study):
                    r["tokens_per_s_least"], r["tokens_per_s_most"]) for r in of_name]
         found += linespoints(points, worker_colour(i), name, point=5 + i)
         found.append(Line("range", points, worker_colour(i), name))
-    return lines(found, right=True, high=max(640, 130 + 27 * len(series)),
+    return lines(found, right=True, high=beside_key(len(series)),
                  n=0 if numeric else len(places), x_key=rows[0]["x_key"],
                  label=tics(map(short, places)))
 
@@ -202,7 +202,7 @@ def bandwidth(study):
                           8 - 6 * (i + 1) / len(groups), 3))
     if not any(li.panel == 2 and li.points for li in found):
         raise Error("no run has breakdown.csv with the times of all workers")
-    return lines(found, 2, max(640, 130 + 27 * len(groups)), note, True, WIDE=1280)
+    return lines(found, 2, beside_key(len(groups)), note, True, WIDE=1280)
 
 
 @figure
@@ -231,8 +231,8 @@ def scaling(study):
                 found += linespoints([(n, mean(v)) for n, v in sorted(at.items())],
                                      colour_of(backend), backend, panel=p, size=1.3,
                                      point=point_of(backend))
-    return lines(found, 2, WIDE=1280, top=top, tic=max(1, tic(top, 12)), crowd=min(shared, default=0),
-                 note=NOTE * bool(shared))
+    return lines(found, 2, WIDE=1280, top=top, tic=max(1, tic(top, 12)),
+                 crowd=min(shared, default=0), note=NOTE * bool(shared))
 
 
 # ---- lines by time

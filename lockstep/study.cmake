@@ -15,4 +15,5 @@ if(Python3_FOUND)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(study doctor_hosts hostile stranger answers figures
                        PROPERTIES TIMEOUT 300 LABELS jobs SKIP_RETURN_CODE 77)
+  set_tests_properties(stranger PROPERTIES TIMEOUT 900)
 endif()

@@ -14,6 +14,8 @@ enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112, OPENMP = 2 };
 
 static const char name[] = "libopenblas.so.0";
 
+// oneDNN's names of instruction sets are those of x86.
+#if defined(__x86_64__)
 static void choose_kernels(void)
 {
     unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
@@ -23,6 +25,11 @@ static void choose_kernels(void)
     else if ((isa & narrow) == narrow)
         setenv("OPENBLAS_CORETYPE", "Haswell", 0);
 }
+#else
+static void choose_kernels(void)
+{
+}
+#endif
 
 int openblas_open(struct openblas *b, int threads)
 {

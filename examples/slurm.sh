@@ -26,15 +26,21 @@ export LOCKSTEP_SECRET_FILE=$PWD/.lockstep-$SLURM_JOB_ID
 trap 'rm -f "$LOCKSTEP_SECRET_FILE"' EXIT
 (umask 077; od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n' >"$LOCKSTEP_SECRET_FILE")
 
-# Starts a server on each of the first $1 nodes, beside the workers.
-start_servers() {
-    servers=
-    for ((i = 0; i < $1; i++)); do
+# Trains with a server on each of the first $1 nodes, beside the workers. The
+# job ends with the first process that fails, because the script does.
+with_servers() {
+    local n=$1 i endpoint servers=''
+    shift
+    for ((i = 0; i < n; i++)); do
         endpoint=tcp://${nodes[i]}:$port
         servers+=${servers:+,}$endpoint
         srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[i]}" \
-            ps_server bind="$endpoint" index="$i" servers="$1" \
+            ps_server bind="$endpoint" index="$i" servers="$n" \
             world="$SLURM_NTASKS" &
+    done
+    srun --overlap --kill-on-bad-exit=1 trainer servers="$servers" "$@" &
+    for ((i = 0; i <= n; i++)); do
+        wait -n
     done
 }
 
@@ -46,14 +52,10 @@ case " $* " in
     srun --kill-on-bad-exit=1 --mpi=pmix trainer "$@"
     ;;
 *" sync=sps "*)
-    start_servers 1
-    srun --overlap --kill-on-bad-exit=1 trainer servers="$servers" "$@"
-    wait
+    with_servers 1 "$@"
     ;;
 *" sync=dps "*)
-    start_servers "${#nodes[@]}"
-    srun --overlap --kill-on-bad-exit=1 trainer servers="$servers" "$@"
-    wait
+    with_servers "${#nodes[@]}" "$@"
     ;;
 *)
     echo "slurm.sh: want sync=ring, zero, outer, dataparallel," \

@@ -289,14 +289,28 @@ static int look_around(struct counters *c, const struct awaited *a,
     return 0;
 }
 
+#if defined(__x86_64__)
+static void pause_core(void)
+{
+    __builtin_ia32_pause();
+}
+#elif defined(__aarch64__)
+static void pause_core(void)
+{
+    __asm__ volatile("isb");
+}
+#else
+static void pause_core(void)
+{
+}
+#endif
+
 // With fewer cores than members, the awaited member may need this core.
 static void relax(const struct counters *c)
 {
     if (c->crowded)
         sched_yield();
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+    pause_core();
 }
 
 // Sleeps until another member wakes it, or for LOOK_MS. Does not sleep if a

@@ -199,13 +199,33 @@ void child_close(struct child *c, child_line *fn, void *ctx)
     c->input = -1;
 }
 
+// The name of a signal that ends a process by itself, or NULL.
+static const char *signal_name(int number)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } all[] = {
+        {SIGABRT, "SIGABRT"}, {SIGALRM, "SIGALRM"}, {SIGBUS, "SIGBUS"},
+        {SIGFPE, "SIGFPE"},   {SIGHUP, "SIGHUP"},   {SIGILL, "SIGILL"},
+        {SIGINT, "SIGINT"},   {SIGKILL, "SIGKILL"}, {SIGPIPE, "SIGPIPE"},
+        {SIGQUIT, "SIGQUIT"}, {SIGSEGV, "SIGSEGV"}, {SIGSYS, "SIGSYS"},
+        {SIGTERM, "SIGTERM"}, {SIGTRAP, "SIGTRAP"}, {SIGXCPU, "SIGXCPU"},
+        {SIGXFSZ, "SIGXFSZ"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].number == number)
+            return all[i].name;
+    return NULL;
+}
+
 void child_status_text(int status, char out[CHILD_STATUS])
 {
     int sig = WTERMSIG(status);
-    const char *name = WIFSIGNALED(status) ? sigabbrev_np(sig) : NULL;
+    const char *name = WIFSIGNALED(status) ? signal_name(sig) : NULL;
     if (name)
-        snprintf(out, CHILD_STATUS, "killed by signal %d (SIG%s, %s)", sig,
-                 name, strsignal(sig));
+        snprintf(out, CHILD_STATUS, "killed by signal %d (%s, %s)", sig, name,
+                 strsignal(sig));
     else if (WIFSIGNALED(status))
         snprintf(out, CHILD_STATUS, "killed by signal %d", sig);
     else

@@ -30,8 +30,9 @@ static void look_for_program(struct doctor *d, enum finding without,
 static void look_at_cores(struct doctor *d)
 {
     char model[128], text[256];
-    doctor_ask("grep -m 1 'model name' /proc/cpuinfo | cut -d: -f2-", model,
-               sizeof model);
+    doctor_ask(
+        "grep -m 1 -E 'model name|CPU part' /proc/cpuinfo | cut -d: -f2-",
+        model, sizeof model);
     int n = cores_count();
     snprintf(text, sizeof text, "%d (of %ld online)%s%s", n,
              sysconf(_SC_NPROCESSORS_ONLN), model[0] ? "," : "", model);
@@ -63,6 +64,8 @@ static void look_at_disk(struct doctor *d)
                text, "out=DIR on another disk, or keep=1");
 }
 
+// oneDNN's names of instruction sets are those of x86.
+#if defined(__x86_64__)
 static const char *isa_name(dnnl_cpu_isa_t isa)
 {
     switch (isa) {
@@ -86,6 +89,13 @@ static const char *isa_name(dnnl_cpu_isa_t isa)
         return "another instruction set";
     }
 }
+#else
+static const char *isa_name(dnnl_cpu_isa_t isa)
+{
+    (void)isa;
+    return "instructions of a processor that is not x86";
+}
+#endif
 
 static void look_at_libraries(struct doctor *d)
 {

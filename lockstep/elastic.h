@@ -7,8 +7,8 @@
 #include "lockstep/child.h"
 
 // Returns whether there are workers to wait for. In an elastic job, once a
-// worker has finished and all servers have ended, no other worker can go on: one
-// that was started again is too late, and one that still runs is frozen.
+// worker has finished and all servers have ended, no other worker can go on:
+// one that was started again is too late, and one that still runs is frozen.
 bool elastic_goes_on(const struct child *c, int n, bool elastic);
 
 // Whether a dead worker says that it has lost a server. The server may have

@@ -10,11 +10,11 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_train,  &command_run,      &command_report,  &command_compare,
-    &command_sample, &command_doctor,   &command_keys,    &command_pin,
-    &command_enter,  &command_bench,    &command_predict, &command_simulate,
-    &command_watch,  &command_watchdog, &command_fit,     &command_explain,
-    &command_demo,   &command_probe,    &command_plan,
+    &command_train,    &command_run,    &command_report,   &command_compare,
+    &command_verify,   &command_sample, &command_doctor,   &command_keys,
+    &command_pin,      &command_enter,  &command_bench,    &command_predict,
+    &command_simulate, &command_watch,  &command_watchdog, &command_fit,
+    &command_explain,  &command_demo,   &command_probe,    &command_plan,
 };
 
 enum { NCOMMANDS = sizeof commands / sizeof *commands };

@@ -1,5 +1,5 @@
-// study.c - the commands run, report and compare. They are a Python package,
-// since all that they do is to start programs and to read files:
+// study.c - the commands run, report, compare and verify. They are a Python
+// package, since all that they do is to start programs and to read files:
 //
 //     SOURCE/study/lockstep                       in the source tree
 //     PREFIX/lib/python3/dist-packages/lockstep   installed
@@ -123,6 +123,11 @@ static void explain_compare(FILE *f)
     explain(f, "compare");
 }
 
+static void explain_verify(FILE *f)
+{
+    explain(f, "verify");
+}
+
 static int run(int nwords, char **words)
 {
     return become("run", nwords, words);
@@ -136,6 +141,11 @@ static int report(int nwords, char **words)
 static int compare(int nwords, char **words)
 {
     return become("compare", nwords, words);
+}
+
+static int verify(int nwords, char **words)
+{
+    return become("verify", nwords, words);
 }
 
 const struct command command_run = {
@@ -163,4 +173,13 @@ const struct command command_compare = {
     .explain = explain_compare,
     .least = 1,
     .run = compare,
+};
+
+const struct command command_verify = {
+    .name = "verify",
+    .words = "RUN",
+    .help = "check what a run left: steps, sums, checkpoints and their losses",
+    .explain = explain_verify,
+    .least = 1,
+    .run = verify,
 };

@@ -246,7 +246,7 @@ static void async_begin(struct server *s)
 
 // A worker that joins begins at the clock of the slowest one. If all are dead,
 // it goes on where the job was.
-static uint64_t async_welcome(struct server *s, int rank)
+static void async_welcome(struct server *s, int rank, struct ps_head *h)
 {
     const struct async *a = s->state;
     struct peer *p = &s->peers[rank];
@@ -254,7 +254,7 @@ static uint64_t async_welcome(struct server *s, int rank)
     p->pushed = p->clock = least == UINT64_MAX ? a->most : least;
     log_line("server %d: worker rank %d joins at clock %llu", s->job.index,
              rank, (unsigned long long)p->clock);
-    return p->clock + 1;
+    h->round = p->clock + 1;
 }
 
 static void async_gone(struct server *s, int rank)

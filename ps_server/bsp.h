@@ -52,7 +52,7 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h);
 void bsp_lost(struct server *s, int rank);
 void bsp_left(struct server *s, int rank);
 int bsp_drop(struct server *s, int rank, const struct ps_head *h);
-uint64_t bsp_welcome(struct server *s, int rank);
+void bsp_welcome(struct server *s, int rank, struct ps_head *h);
 int bsp_join(struct server *s, int rank, const struct ps_head *h);
 void bsp_tick(struct server *s);
 

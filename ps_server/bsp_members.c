@@ -144,10 +144,12 @@ static uint64_t first_free(const struct server *s)
     return s->round + (bsp_of(s)->need > 0);
 }
 
-uint64_t bsp_welcome(struct server *s, int rank)
+void bsp_welcome(struct server *s, int rank, struct ps_head *h)
 {
-    (void)rank;
-    return first_free(s);
+    if (s->peers[rank].from <= s->round) // nothing has come in this round
+        bsp_begin(s);
+    h->round = first_free(s);
+    h->epoch = bsp_of(s)->epoch;
 }
 
 int bsp_join(struct server *s, int rank, const struct ps_head *h)

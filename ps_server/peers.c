@@ -91,6 +91,8 @@ static int describe(struct server *s, const struct ps_job *j)
     return 0;
 }
 
+// Before the first gradient, a worker that comes again is like one that comes
+// first: perhaps worker 0 has died before it has set the parameters.
 static void admit(struct server *s, const struct message_peer *from, int rank)
 {
     struct peer *p = &s->peers[rank];
@@ -100,17 +102,14 @@ static void admit(struct server *s, const struct message_peer *from, int rank)
         .known = true,
         .alive = true,
         .row_state = row_state,
-        .from = s->running ? UINT64_MAX : 1,
+        .from = s->begun ? UINT64_MAX : 1,
     };
     if (!s->running) {
         begin_if_all(s);
         return;
     }
-    struct ps_head h = {
-        .kind = PS_WELCOME,
-        .version = 1,
-        .round = s->policy->welcome(s, rank),
-    };
+    struct ps_head h = {.kind = PS_WELCOME, .version = s->begun};
+    s->policy->welcome(s, rank, &h);
     server_send(s, rank, h, NULL, 0);
 }
 

@@ -64,6 +64,7 @@ static int message(struct server *s, int rank, const struct ps_head *h,
                     h->rank);
     if (h->kind != PS_BYE && !s->running)
         return fail("%s before all workers are here", ps_kind_name(h->kind));
+    s->begun |= h->kind == PS_STEP || h->kind == PS_PUSH || h->kind == PS_CLAIM;
     switch (h->kind) {
     case PS_SET:
         return vectors_set(s, rank, h, (*data)->data);

@@ -71,9 +71,9 @@ struct policy {
     int (*open)(struct server *s);
     void (*close)(struct server *s);
     void (*begin)(struct server *s); // all workers have come
-    // A further worker has come to a running job. Returns the first round in
-    // which it may take part.
-    uint64_t (*welcome)(struct server *s, int rank);
+    // A worker has come to a job that runs, or has just begun. Fills in the
+    // first round in which it may take part, and the epoch.
+    void (*welcome)(struct server *s, int rank, struct ps_head *h);
     int (*push)(struct server *s, int rank, const struct ps_head *h,
                 struct message **p); // may take the message: then *p = NULL
     int (*step)(struct server *s, int rank, const struct ps_head *h);
@@ -103,6 +103,7 @@ struct server {
     void *state; // of the policy
 
     bool running;   // all workers have come
+    bool begun;     // and the first gradient
     uint64_t round; // bsp: the one under way, from 1
     bool done;      // all have left
     bool failed;

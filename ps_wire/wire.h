@@ -41,9 +41,9 @@ enum ps_kind {
     PS_DROP,      // elastic: another server has lost worker `order`
     PS_BYE,       // the worker leaves on purpose
     // from a server
-    PS_WELCOME, // `version` 0: all have come. 1: the job already runs; `round`
-                // is the first in which the worker may take part or, as the
-                // answer to JOIN, the one asked for
+    PS_WELCOME, // `version` 0: all have come, and no gradient yet. 1: the job
+                // already runs; `round` is the first in which the worker may
+                // take part or, as the answer to JOIN, the one asked for
     PS_LATER,   // to JOIN: too late for that round; `round`: as in WELCOME
     PS_CREDIT,  // a row of PUSH or SET has been taken in
     PS_ADMIT,   // to CLAIM: push as number `order`

@@ -52,6 +52,7 @@ struct remote {
     bool welcome, told; // WELCOME has come; STEP (or PULL) is sent
     bool settled;       // RESULT has come
     bool normed;        // NORM has come
+    bool late;          // its job was running when we came
     uint64_t earliest;  // the first round in which we can take part
     uint32_t epoch;
     double squares;

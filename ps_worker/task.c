@@ -203,9 +203,11 @@ static int hear_welcome(struct client *c, struct remote *r,
     r->welcome = true;
     r->epoch = h->epoch;
     r->earliest = h->round;
-    if (!task_done(c) || h->version == 0)
+    r->late = h->version > 0;
+    for (int i = 0; i < c->nremotes; i++)
+        c->late |= c->remotes[i].late;
+    if (!task_done(c) || !c->late)
         return 0; // other servers have not answered, or the job only begins
-    c->late = true;
     c->round = 1;
     for (int i = 0; i < c->nremotes; i++) {
         uint64_t earliest = c->remotes[i].earliest;

@@ -5,7 +5,7 @@
 #     debian_tree.sh SUITE [FOLDER]     SUITE: as trixie; FOLDER: default build/debian
 #
 # debootstrap installs the release from the archive that this machine's apt uses, and
-# ./install the packages that Lockstep needs. A release that is already in FOLDER is used
+# ./install --all the packages that its tests need. A release that is already in FOLDER is used
 # again. Exit status 77, with the reason, if this is not possible: no root, no debootstrap
 # or no archive.
 set -euo pipefail
@@ -58,7 +58,7 @@ cat >"$root/inside.sh" <<INSIDE
 set -e
 cd /src
 export LC_ALL=C.UTF-8
-./install
+./install --all
 cmake --preset release -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_WERROR=ON
 cmake --build --preset release --parallel $(nproc)
 ctest --preset release -R '$tests'

@@ -54,7 +54,8 @@ complaints = []
 
 def doctor(folder, hosts, *words):
     (folder / "hosts").write_text("".join(f"{h}\n" for h in hosts))
-    env = {**os.environ, "LOCKSTEP_RSH": str(folder / "rsh"),
+    # by its name alone: blanks divide words, and the folder's path may have some
+    env = {**os.environ, "LOCKSTEP_RSH": "rsh", "PATH": f"{folder}:{os.environ['PATH']}",
            "PIDS": str(folder / "pids")}
     done = subprocess.run([LOCKSTEP, "doctor", "hosts=hosts", *words], cwd=folder,
                           env=env, stdout=subprocess.PIPE,

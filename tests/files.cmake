@@ -15,6 +15,8 @@ if(Python3_FOUND)
     lockstep_long(slurm ${Python3_EXECUTABLE} tests/slurm.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR}
                   ${CMAKE_BINARY_DIR}/slurm) # where it unpacks Slurm
+    lockstep_long(musl ${Python3_EXECUTABLE} tests/musl.py ${CMAKE_BINARY_DIR}
+                  ${CMAKE_BINARY_DIR}/musl)
     lockstep_long(ssh_hosts ${Python3_EXECUTABLE} tests/ssh_hosts.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/ssh)
     add_test(NAME ssh_hosts
@@ -41,6 +43,7 @@ if(Python3_FOUND)
 endif()
 add_test(NAME check_gpu COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh)
 set_tests_properties(check_gpu PROPERTIES TIMEOUT 300)
+add_test(NAME scripts COMMAND bash ${CMAKE_SOURCE_DIR}/tests/scripts.sh)
 include(tests/oracle/oracle.cmake)
 include(tests/emulated_cuda/files.cmake)
 

@@ -318,6 +318,21 @@ def judge_commands():
     return complaints
 
 
+def judge_guard():
+    """A compiler may keep the value that guards the stack in a variable, as on ARM."""
+    its, was = lab.find("4"), os.environ.get("CC", "cc")
+    with tempfile.TemporaryDirectory() as folder:
+        builder = build.Builder(its, folder, ours=True)
+        os.environ["CC"] = "gcc -fstack-protector-all -mstack-protector-guard=global"
+        try:
+            builder.take(its.folder / "reference.c", pathlib.Path(folder), build.FLAGS)
+        except build.Refused as why:
+            return [f"with {os.environ['CC']}: {why}"]
+        finally:
+            os.environ["CC"] = was
+    return []
+
+
 def judge_orphans():
     """A process that a test started ends when the test ends."""
     with tempfile.TemporaryDirectory() as folder:
@@ -472,7 +487,7 @@ def judge_exports():
 def main():
     what, out, *more = sys.argv[1:]
     if what == "cheats":
-        complaints = judge_cheats() + judge_orphans() + judge_commands()
+        complaints = judge_cheats() + judge_guard() + judge_orphans() + judge_commands()
     elif what == "export":
         complaints = judge_exports()
     elif what == "load":

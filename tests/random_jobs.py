@@ -190,7 +190,16 @@ class Lockstep:
         status, line = self.finish(self.start(job, out, **more), out)
         if status:
             raise Wrong(f"{out.name}: exit status {status}: {line}")
+        self.verify(out)
         return rows_of(out)
+
+    def verify(self, out):
+        """What a job left that ended well proves that it did: `lockstep verify`."""
+        done = subprocess.run([self.program, "verify", str(out)], capture_output=True,
+                              text=True, timeout=DEADLINE_S, check=False)
+        if done.returncode:
+            lines = [line for line in done.stdout.split("\n") if line.startswith("WRONG")]
+            raise Wrong(f"{out.name}: lockstep verify: {lines or done.stderr.strip()}")
 
 
 def processes(out):
@@ -390,6 +399,7 @@ def disturb(case, rng, how):
     status, line = case.lockstep.finish(child, out)
     if status:
         raise Wrong(f"{how}: exit status {status}: {line}")
+    case.lockstep.verify(out)
     return job, rows_of(out)
 
 

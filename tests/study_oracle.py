@@ -10,6 +10,7 @@ there, for tests/study_mutants.py and for a second look.
 """
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,8 +18,9 @@ import tempfile
 import study_cases
 from study_oracle_answer import answer_is
 from study_oracle_compare import page_is, verdict_is
+from study_oracle_figures import figures_are
 from study_oracle_runs import Study
-from study_oracle_tables import tables_are
+from study_oracle_tables import TABLES, tables_are
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 
@@ -30,6 +32,9 @@ def called(command, *words):
 
 def study_is(study, command):
     """report and compare say of a study what its raw files say."""
+    for name in TABLES:  # none of before may stay
+        (study.folder / name).write_text("cell\nof before\n")
+    shutil.rmtree(study.folder / "figures", ignore_errors=True)
     done = called(command, "report", study.folder)
     assert done.returncode == 0, (study.folder, done.stdout, done.stderr)
     tables_are(study)
@@ -38,6 +43,7 @@ def study_is(study, command):
     assert path == f"report: {study.folder / 'report.html'}\n", path
     answer_is(study, said)
     page_is(study)
+    figures_are(study)
     done = called(command, "compare", study.folder)
     verdict_is(study, done.stdout, done.returncode)
     assert done.stdout.strip() in (study.folder / "report.html").read_text() \
@@ -82,6 +88,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-oracle-") as name:
         folder = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else name)
         folder = folder.resolve() / "kept"
+        shutil.rmtree(folder, ignore_errors=True)
         make(folder, command)
         check(folder / "runs", command)
         check(folder / "copies", command)

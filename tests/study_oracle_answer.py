@@ -4,7 +4,7 @@ the right names and numbers, and nothing else.
 
 import re
 
-from study_oracle_runs import bounds, over
+from study_oracle_runs import bounds
 
 MIB = 1 << 20
 
@@ -18,7 +18,7 @@ class Number:
     def is_in(self, text):
         if self.kind == "ms":
             value, decimals = 1000 * self.value, len(text.partition(".")[2])
-            want = 3 if value < .9995 else 1 if value < 9.95 else 0
+            want = 3 if value < 1 else 1 if value < 10 else 0
             return decimals == want and close(text, value, decimals)
         if self.kind == "3":
             size = f"{self.value:.2e}"
@@ -143,9 +143,9 @@ class Choice:
         return said + ["."]
 
     def last(self):
-        last = self.ranked[-1]
-        if last in self.tied:
+        if not self.rest:
             return []
+        last = self.rest[-1]
         said = [self.name(last), " takes longest: " if self.timed
                 else " is slowest: ", *self.value(last), *self.beside(last)]
         return said + self.why(last) + ["."]

@@ -260,8 +260,13 @@ def text_is(study):
         assert f"divided by those of {study.about['baseline']}" in text, text
 
 
+TABLES = {"runs.csv": runs_csv, "table.csv": table_csv, "shares.csv": shares_csv,
+          "memory.csv": memory_csv, "verbs.csv": verbs_csv,
+          "workers.csv": workers_csv, "curves.csv": curves_csv,
+          "sweep.csv": sweep_csv}
+
+
 def tables_are(study):
-    for of in (runs_csv, table_csv, shares_csv, memory_csv, verbs_csv,
-               workers_csv, curves_csv, sweep_csv):
-        table_is(study, of.__name__.replace("_", "."), of(study))
+    for name, of in TABLES.items():
+        table_is(study, name, of(study))
     text_is(study)

@@ -38,7 +38,8 @@ static void a_frozen_worker_is_not_waited_for(void **state)
 }
 
 // If all workers lose their server, the job has failed, and no restart of a
-// single worker is tried. If another one makes a step, only that worker is lost.
+// single worker is tried. If another one makes a step, only that worker is
+// lost.
 static void a_lost_server_is_the_loss_of_all(void **state)
 {
     (void)state;

@@ -124,6 +124,29 @@ static void tokens_of_parts_add_up(void **state)
     assert_true(job_summary("parts", "tokens") == 32 * (10 + 2 * 10));
 }
 
+// Worker 0 ends before the first step, since it cannot write its records. The
+// others know neither its clock nor where it began, and go on.
+static void worker_0_may_end_before_the_first_step(void **state)
+{
+    (void)state;
+    struct job j;
+    double step[MAX];
+    job_run(&j, 60,
+            "rm -f e.txt; timeout 50 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=20 eval=0 sync=sps world=2 elastic=1'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "trainer $w rank=0 out=/dev/null/none & a=$!; "
+            "trainer $w rank=1 out=first; rb=$?; wait $a; ra=$?; wait; "
+            "echo ended $ra $rb",
+            tiny);
+    assert_prints(&j, "out=/dev/null/none: cannot be created");
+    assert_prints(&j, "ended 1 0");
+    job_run(&j, 10, "mv first/steps.1.csv first/steps.csv");
+    assert_int_equal(job_column("first", "step", 1, step, MAX), 20);
+}
+
 // Worker 0 dies and is not back when the others end. So nobody has saved the
 // last step: the job has failed. With more restarts all of it starts again, and
 // is saved. (On a slow machine worker 0 may be back before, and saves.)
@@ -152,6 +175,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
+        cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(the_last_step_is_saved),
         cmocka_unit_test(tokens_count_what_was_trained_on),
         cmocka_unit_test(tokens_of_parts_add_up),

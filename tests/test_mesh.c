@@ -109,6 +109,11 @@ static void the_mesh_gives_the_number_of_workers(void **state)
          "mesh=dp4 has 4 ranks, workers=2; try: workers=4"},
         {{"sync=ring", "mesh=dp2,pp2"}, NULL},
         {{"sync=ring", "mesh=tp4"}, NULL},
+        {{"mesh=pp4"}, NULL}, // no replicas: sync= has nothing to decide
+        {{"mesh=pp2,tp2", "accum=2"}, NULL},
+        {{"mesh=dp2,pp2"}, "sync=local has no stages"},
+        {{"mesh=pp4", "mesh=", "workers=4"}, "try: sync="},
+        {{"sync=local", "mesh=pp4"}, "sync=local has no stages"},
         {{"sync=dps", "mesh=tp2"}, "sync=dps has no slices (tp)"},
         {{"sync=zero", "mesh=tp2", "shard=3"},
          "shard=3 exchanges gradients after every"},

@@ -78,7 +78,7 @@ static void hosts_reach_each_other(void **state)
         in_host(n, 1, "tc qdisc show dev eth0 | grep -q 'tbf.*rate 1Gbit'"), 0);
     // a connection to the third host, through the switch
     snprintf(text, sizeof text,
-             "timeout 5 bash -c 'exec 3<>/dev/tcp/%s/9' 2>&1 | "
+             "LC_ALL=C timeout 5 bash -c 'exec 3<>/dev/tcp/%s/9' 2>&1 | "
              "grep -q refused",
              netns_address(n, 2));
     assert_int_equal(in_host(n, 0, text), 0);

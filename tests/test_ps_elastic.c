@@ -177,7 +177,6 @@ static void begin(int world, int servers, enum ps_consistency consistency)
                           .optim = {.kind = OPTIM_SGD}};
     for (int r = 0; r < world; r++)
         hello(r);
-    set_params();
 }
 
 // Hands all messages over. Then fake.sent has all answers.
@@ -214,12 +213,32 @@ static int count(int rank, enum ps_kind kind)
 
 // ---- bsp
 
+// Worker 0 dies before it has set the parameters. When it is back, the job
+// begins with it.
+static void worker_0_may_die_before_the_beginning(void **state)
+{
+    (void)state;
+    begin(2, 1, PS_BSP);
+    pull(1, 0);
+    dies(0);
+    hello(0);
+    set_params();
+    push(0, 1, 1, 1);
+    push(1, 1, 1, 1);
+    serve();
+    assert_int_equal(last(0, PS_WELCOME)->head.version, 0);
+    assert_int_equal(last(0, PS_WELCOME)->head.epoch, 1);
+    assert_int_equal(count(1, PS_SLICE), 2); // PULL and round 1
+    assert_int_equal(last(0, PS_RESULT)->result.used, 2);
+}
+
 // Rank 2 has asked to join round 2. Then round 1 restarts again. It must learn
 // that, too, or the server takes all its messages for old ones.
 static void one_that_joins_learns_the_epoch(void **state)
 {
     (void)state;
     begin(3, 1, PS_BSP);
+    push(0, 1, 0, 1);
     dies(2);
     hello(2);
     join(2, 2);
@@ -240,6 +259,8 @@ static void the_last_one_goes_on_alone(void **state)
 {
     (void)state;
     begin(2, 1, PS_BSP);
+    set_params();
+    push(0, 1, 0, 1);
     dies(1);
     hello(1);
     join(1, 2);
@@ -256,6 +277,7 @@ static void no_step_is_lost_if_all_were_dead(void **state)
 {
     (void)state;
     begin(1, 1, PS_BSP);
+    set_params();
     push(0, 1, 0, 1);
     push(0, 2, 0, 1);
     dies(0);
@@ -334,6 +356,7 @@ static void the_largest_clock_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worker_0_may_die_before_the_beginning),
         cmocka_unit_test(one_that_joins_learns_the_epoch),
         cmocka_unit_test(the_last_one_goes_on_alone),
         cmocka_unit_test(no_step_is_lost_if_all_were_dead),

@@ -197,12 +197,29 @@ static void messages_before_the_close_arrive(void **state)
     close(ends[1]);
 }
 
+// ZeroMQ itself listens at addresses only.
+static void a_server_listens_at_the_name_of_a_host(void **state)
+{
+    (void)state;
+    struct endpoint *e;
+    struct endpoint_config config = {.bind = "tcp://localhost:0",
+                                     .curve = "",
+                                     .timeout_s = timeout_s};
+    assert_int_equal(endpoint_open(&e, &message_zmq, &config), 0);
+    assert_int_equal(strncmp(e->address, "tcp://127.", 10), 0);
+    endpoint_close(&e);
+    config.bind = "tcp://no host has this name:0";
+    assert_int_equal(endpoint_open(&e, &message_zmq, &config), -1);
+    assert_non_null(strstr(fail_message(), config.bind));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bye_before_the_close_is_no_death),
         cmocka_unit_test(a_close_without_bye_is_a_death),
         cmocka_unit_test(messages_before_the_close_arrive),
+        cmocka_unit_test(a_server_listens_at_the_name_of_a_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

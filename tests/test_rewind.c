@@ -105,6 +105,25 @@ static void latest_rules(void **state)
                           "checkpoint-9 checkpoint-9\n");
 }
 
+// A run saves after every step and keeps one checkpoint. Readers of it find the
+// newest one, and it stays while they read it.
+static void readers_of_a_running_job(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            "lockstep train %s steps=1000000 save=1 keep=1 out=live & p=$!; "
+            "until [ -e live/latest ]; do sleep 0.02; done; "
+            "for i in 1 2 3 4 5 6; do lockstep sample live tokens=1 || break; "
+            "trainer resume=live steps=1 save=0 out=reader; done; kill $p; "
+            "wait $p; echo read $i",
+            tiny);
+    assert_prints(&j, "read 6");
+    assert_null(strstr(j.out, "No such file"));
+    assert_null(strstr(j.out, "damaged"));
+    assert_int_equal(job_processes(20), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +131,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_restart_stays_on_the_line),
         cmocka_unit_test(another_run_is_another_line),
         cmocka_unit_test(latest_rules),
+        cmocka_unit_test(readers_of_a_running_job),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -62,7 +62,7 @@ static void one_model(int stages, int micro, const struct way *ways, int n)
         w.stages = stages;
         w.micro = micro;
         snprintf(words, sizeof words,
-                 "sync=ring mesh=pp%d accum=%d steps=5 save=5 %s", stages,
+                 "mesh=pp%d accum=%d steps=5 save=5 %s", stages,
                  micro, w.words);
         train(words, i ? "other" : "one");
         check_bytes(&w, i ? "other" : "one");

@@ -9,9 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PATH = 2048, LARGEST = 16 << 20 };
@@ -42,7 +45,8 @@ int folder_replace(const char *next, const char *path)
     CHECK(slash);
     *slash = '\0';
     if (!access(path, F_OK)) { // swap, so that `path` exists at all times
-        if (renameat2(AT_FDCWD, next, AT_FDCWD, path, RENAME_EXCHANGE))
+        if (syscall(SYS_renameat2, AT_FDCWD, next, AT_FDCWD, path,
+                    RENAME_EXCHANGE))
             return fail("%s: %s", path, strerror(errno));
         return sync_folder(parent) || file_remove_folder(next) ? -1 : 0;
     }
@@ -139,6 +143,14 @@ int folder_rewind(const char *out, int step)
     return unlink(path) ? fail("%s: %s", path, strerror(errno)) : 0;
 }
 
+int folder_hold(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)flock(fd, LOCK_SH | LOCK_NB); // not all file systems can
+    return fd;
+}
+
 // Rename the checkpoint before deleting its files, so that no folder with a
 // checkpoint's name is incomplete.
 static int remove_checkpoint(const char *out, int n)
@@ -148,9 +160,14 @@ static int remove_checkpoint(const char *out, int n)
         text_into(old, sizeof old, "%s/.old-%d", out, n) ||
         file_remove_folder(old))
         return -1;
-    if (rename(path, old))
-        return fail("%s: %s", path, strerror(errno));
-    return file_remove_folder(old);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    int rc = held ? 0 : rename(path, old);
+    if (rc)
+        fail("%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return rc || held ? rc : file_remove_folder(old);
 }
 
 static int descending(const void *a, const void *b)

@@ -34,8 +34,13 @@ int folder_latest(const char *out);
 // the run. Returns 0, or -1 after fail().
 int folder_rewind(const char *out, int step);
 
-// Remove all folders out/checkpoint-N but the newest `keep` (0: keep all), and
-// what unfinished saves left. Returns 0, or -1 after fail().
+// Keeps folder_prune() from removing the checkpoint `path` until the descriptor
+// that is returned is closed. -1: there is no such folder.
+int folder_hold(const char *path);
+
+// Remove all folders out/checkpoint-N but the newest `keep` (0: keep all) and
+// those that are held, and what unfinished saves left. Returns 0, or -1 after
+// fail().
 int folder_prune(const char *out, int keep);
 
 #endif

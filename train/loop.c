@@ -26,6 +26,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool due(int every, int step, int last)
 {
@@ -225,11 +226,11 @@ static void join(struct trainer *t)
 // Worker 0's weights come from a checkpoint, a file or the seed; then all
 // workers get them. A worker that joins a running job gets the present ones,
 // and reads no checkpoint: it may have been removed. folder[size] becomes the
-// checkpoint's, or "".
-static int begin(struct trainer *t, char *folder, size_t size)
+// checkpoint's, or "". *held: see state_find().
+static int begin(struct trainer *t, char *folder, size_t size, int *held)
 {
     bool late = t->sync->late;
-    if (state_find(t, folder, size))
+    if (state_find(t, folder, size, held))
         return -1;
     bool resumed = folder[0] != '\0';
     if (!late && (resumed ? state_load(t, folder) : state_first(t)))
@@ -252,8 +253,26 @@ static int begin(struct trainer *t, char *folder, size_t size)
 int trainer_run(struct trainer *t, int argc, char *const *argv)
 {
     char folder[CONFIG_PATH + 64];
-    if (begin(t, folder, sizeof folder) || record_begin(t, argc, argv) ||
-        state_rewind(t, folder) || train(t))
+    int held;
+    if (begin(t, folder, sizeof folder, &held) ||
+        record_begin(t, argc, argv)) // after which all workers have begun
+        return -1;
+    if (held >= 0)
+        close(held);
+    if (state_rewind(t, folder) || train(t))
         return -1;
     return record_end(t);
+}
+
+int trainer_evaluate(struct trainer *t, double *loss)
+{
+    char folder[CONFIG_PATH + 64];
+    int held;
+    *loss = NAN;
+    int rc = begin(t, folder, sizeof folder, &held);
+    if (!rc && t->run.eval)
+        rc = compute_val_loss(t, loss);
+    if (held >= 0)
+        close(held);
+    return rc;
 }

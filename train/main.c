@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "cluster/cluster.h"
 #include "train/trainer.h"
+#include "train/verify.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -76,6 +77,12 @@ int main(int argc, char **argv)
     wait_politely(argv);
     log_for_launcher();
     static struct trainer t;
+    if (argc > 2 && !strcmp(argv[1], "verify")) {
+        if (verify_checkpoint(&t, argv[2], argc - 3, argv + 3))
+            die("%s", fail_message());
+        trainer_close(&t);
+        return 0;
+    }
     int rc = trainer_open(&t, argc - 1, argv + 1);
     signal(SIGXFSZ, SIG_IGN); // a write fails instead, and names the file
     if (rc || trainer_run(&t, argc, argv)) {

@@ -64,15 +64,20 @@ static int find_zero(struct trainer *t)
     if (!rc)
         rc = cluster_allgather(t->cluster, &mine, all, sizeof mine);
     struct align a = {0};
-    if (!rc && (!mine.host || mine.host != all[0].host))
-        rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &a);
+    bool late = t->sync->late; // then all[0] is from the job's start
+    bool same = !rc && mine.host && mine.host == all[0].host;
+    // elastic: worker 0 is dead, or its barriers were long ago
+    bool alone = !rc && (!all[0].began_ns || (late && !same));
+    const struct clock_report *first = alone ? &mine : all;
+    if (!rc && !same && !alone)
+        rc = align_clocks(mine.rounds, first->rounds, ROUNDS, &a);
     if (!rc) {
-        if (!t->sync->late) // else all[0] is from the job's start
-            t->time_before = all[0].before_s;
-        o->zero_ns = all[0].began_ns + (uint64_t)a.offset_ns -
-                     (uint64_t)(all[0].before_s * 1e9);
+        if (!late)
+            t->time_before = first->before_s;
+        o->zero_ns = first->began_ns + (uint64_t)a.offset_ns -
+                     (uint64_t)(first->before_s * 1e9);
         spans_set_zero(o->spans, o->zero_ns);
-        if (t->sync->late && mine.host && mine.host == all[0].host)
+        if (late && same)
             t->time_before = (double)(now_ns() - o->zero_ns) * 1e-9;
         if (a.error_ns)
             log_line("clock: %lld us ahead of worker 0's, to within %lld us",

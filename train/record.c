@@ -19,7 +19,6 @@
 
 #include <dnnl.h>
 #include <errno.h>
-#include <gnu/libc-version.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +140,9 @@ static void add_versions(struct manifest *m)
     const dnnl_version_t *dnnl = dnnl_version();
     manifest_begin(m, "versions");
     manifest_text(m, "compiler", __VERSION__);
-    manifest_text(m, "libc", gnu_get_libc_version());
+    if (!confstr(_CS_GNU_LIBC_VERSION, text, sizeof text) || !*text)
+        snprintf(text, sizeof text, "unknown");
+    manifest_text(m, "libc", text);
     zmq_version(&major, &minor, &patch);
     snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
     manifest_text(m, "libzmq", text);

@@ -113,16 +113,27 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
     return rc ? rc : part_ranges(&f->t->config, off, n, read_piece, &p);
 }
 
+static void let_go(int *held)
+{
+    if (*held >= 0)
+        close(*held);
+    *held = -1;
+}
+
 // Finds a run's newest undamaged checkpoint of a step before `below`. Returns
 // 1, or 0 if there is none, or -1 after fail(). Logs each damaged checkpoint
-// that it finds, unless a running job has removed it meanwhile.
-static int find_whole(const char *run, int below, char *folder, size_t size)
+// that it finds, unless a running job has removed it meanwhile. *held: see
+// folder_hold().
+static int find_whole(const char *run, int below, char *folder, size_t size,
+                      int *held)
 {
     for (int step; (step = folder_newest(run, below)) >= 0; below = step) {
         if (text_into(folder, size, "%s/checkpoint-%d", run, step))
             return -1;
+        *held = folder_hold(folder);
         if (!whole_check(folder))
             return 1;
+        let_go(held);
         if (!access(folder, F_OK))
             log_line("%s; looking for an older checkpoint", fail_message());
     }
@@ -133,13 +144,14 @@ static int find_whole(const char *run, int below, char *folder, size_t size)
 // Does the same, but begins with the checkpoint that the file `latest` names:
 // later ones are no part of the run's history. It tries again if a running job
 // has saved meanwhile, and may have removed the checkpoints that it looked at.
-static int find_latest(const char *run, char *folder, size_t size)
+static int find_latest(const char *run, char *folder, size_t size, int *held)
 {
     int found, latest;
     do {
         latest = folder_latest(run);
         bool known = folder_newest(run, latest + 1) >= 0;
-        found = find_whole(run, known ? latest + 1 : INT_MAX, folder, size);
+        found =
+            find_whole(run, known ? latest + 1 : INT_MAX, folder, size, held);
     } while (found == 0 && latest != folder_latest(run));
     return found;
 }
@@ -148,18 +160,19 @@ static int find_latest(const char *run, char *folder, size_t size)
 static int fail_damaged(const char *folder)
 {
     char why[512], older[PATH], run[PATH];
-    int step;
+    int step, held = -1;
     const char *name = strrchr(folder, '/');
     snprintf(why, sizeof why, "%s", fail_message());
     if (name && sscanf(name, "/checkpoint-%9d", &step) == 1 &&
         !text_into(run, sizeof run, "%.*s", (int)(name - folder), folder) &&
-        find_whole(run, step, older, sizeof older) > 0)
+        find_whole(run, step, older, sizeof older, &held) > 0)
         return fail("%s; try: resume=%s, which is undamaged", why, older);
     return fail("%s; try: another checkpoint", why);
 }
 
-static int find_named(const char *of, char *folder, size_t size)
+static int find_named(const char *of, char *folder, size_t size, int *held)
 {
+    *held = folder_hold(of);
     if (access(of, F_OK))
         return fail("resume=%s: %s; try: the folder of a run or of a "
                     "checkpoint, or resume=auto",
@@ -177,7 +190,7 @@ static int find_named(const char *of, char *folder, size_t size)
 }
 
 // The checkpoint that resume= names, as this worker sees the file system.
-static int find(const struct run *run, char *folder, size_t size)
+static int find(const struct run *run, char *folder, size_t size, int *held)
 {
     folder[0] = '\0';
     if (!*run->resume)
@@ -185,8 +198,8 @@ static int find(const struct run *run, char *folder, size_t size)
     bool newest = !strcmp(run->resume, "auto");
     const char *of = newest ? run->out : run->resume;
     if (folder_newest(of, INT_MAX) < 0) // `of` may be a checkpoint itself
-        return newest ? 0 : find_named(of, folder, size);
-    int found = find_latest(of, folder, size);
+        return newest ? 0 : find_named(of, folder, size, held);
+    int found = find_latest(of, folder, size, held);
     if (found == 0)
         return fail("resume=%s: every checkpoint in %s is damaged; try: "
                     "another out= to start a new run",
@@ -319,19 +332,22 @@ struct answer {
 // take the same one, even if a file is damaged, or if a slow file system does
 // not show it to every worker yet. A worker that joins a running job is told
 // what worker 0 found when the job began.
-int state_find(struct trainer *t, char *folder, size_t size)
+int state_find(struct trainer *t, char *folder, size_t size, int *held)
 {
     struct answer a = {.found = true};
+    *held = -1;
     if (t->cluster->rank == 0 && !t->sync->late &&
-        (find(&t->run, a.text, sizeof a.text) ||
+        (find(&t->run, a.text, sizeof a.text, held) ||
          (*a.text && read_state(t, a.text, &a.place)))) {
         a.found = false;
         snprintf(a.text, sizeof a.text, "%s", fail_message());
     }
     if (cluster_bcast(t->cluster, &a, sizeof a))
         return -1;
-    if (!a.found)
-        return fail("%s", a.text);
+    if (!a.found) // elastic: a dead worker's answer is empty
+        return fail("%s", *a.text ? a.text
+                                  : "worker 0 died before it said where the "
+                                    "run begins");
     t->step = a.place.step;
     t->updates = a.place.updates;
     t->position = a.place.position;

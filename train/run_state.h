@@ -37,8 +37,9 @@ void state_close(struct trainer *t);
 // The path of the checkpoint that resume= names, in folder[size]. For a run's
 // folder it is the newest undamaged checkpoint; for "auto" the newest of OUT,
 // or "" if there is none. All workers call it and get the same path, and the
-// checkpoint's step, data position and loss scale.
-int state_find(struct trainer *t, char *folder, size_t size);
+// checkpoint's step, data position and loss scale. The run that wrote it, if it
+// still runs, keeps the checkpoint until *held is closed, unless that is -1.
+int state_find(struct trainer *t, char *folder, size_t size, int *held);
 
 // Begins from `folder`: worker 0 gets the weights, or each worker its shard.
 // Call it before sync_bcast().

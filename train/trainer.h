@@ -96,6 +96,10 @@ struct model_job trainer_model_job(const struct trainer *t);
 // Initialise or resume, then train to the last step. 0, or -1 after fail().
 int trainer_run(struct trainer *t, int argc, char *const *argv);
 
+// Initialise or resume, then compute the validation loss; with eval=0 *loss is
+// NaN. 0, or -1 after fail().
+int trainer_evaluate(struct trainer *t, double *loss);
+
 // Frees everything. Accepts a trainer that is not fully open.
 void trainer_close(struct trainer *t);
 

@@ -73,6 +73,7 @@ void mem_free(void *p)
         free(h.base);
 }
 
+#if defined(M_MMAP_THRESHOLD)
 void mem_keep(void)
 {
     // This only saves time, so a refusal does no harm.
@@ -80,6 +81,11 @@ void mem_keep(void)
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
     (void)mallopt(M_TOP_PAD, 1 << 20);
 }
+#else // musl's malloc() has no settings
+void mem_keep(void)
+{
+}
+#endif
 
 // The number in a file that holds one number of bytes; 0 if it holds none.
 static size_t read_number(const char *path)

@@ -5,8 +5,6 @@
 
 #include "base/base.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -59,38 +57,11 @@ static void *serve(void *arg)
     return NULL;
 }
 
-// Turns "tcp://NAME:PORT" into "tcp://ADDRESS:PORT". ZeroMQ binds to addresses,
-// but workers are given names.
-static int look_up(const char *endpoint, char out[MESSAGE_ENDPOINT])
-{
-    char name[MESSAGE_ENDPOINT], address[INET_ADDRSTRLEN];
-    const struct addrinfo want = {.ai_family = AF_INET,
-                                  .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found;
-    const char *port = strrchr(endpoint, ':');
-    if (strncmp(endpoint, "tcp://", 6) || port < endpoint + 6)
-        return text_into(out, MESSAGE_ENDPOINT, "%s", endpoint);
-    if (text_into(name, sizeof name, "%.*s", (int)(port - endpoint - 6),
-                  endpoint + 6))
-        return -1;
-    int err = getaddrinfo(name, NULL, &want, &found);
-    if (err)
-        return fail("rendezvous=%s: %s: %s; try: its address", endpoint, name,
-                    gai_strerror(err));
-    const struct sockaddr_in *a = (const void *)found->ai_addr;
-    inet_ntop(AF_INET, &a->sin_addr, address, sizeof address);
-    freeaddrinfo(found);
-    return text_into(out, MESSAGE_ENDPOINT, "tcp://%s%s", address, port);
-}
-
 int rendezvous_start(struct rendezvous_server **out, const char *endpoint,
                      const char *curve)
 {
-    char bind[MESSAGE_ENDPOINT];
-    if (look_up(endpoint, bind))
-        return -1;
     struct rendezvous_server *s = mem_alloc(1, sizeof *s);
-    struct endpoint_config config = {.bind = bind,
+    struct endpoint_config config = {.bind = endpoint,
                                      .curve = curve,
                                      .timeout_s = 10};
     if (!s)

@@ -63,6 +63,14 @@ const struct backend *backend_row(const char *name)
     return b;
 }
 
+const struct backend *backend_of_parts(void)
+{
+    const struct backend *b = rows;
+    while (!b->parts || !b->transports)
+        b++;
+    return b;
+}
+
 bool backend_has_law(const struct backend *b)
 {
     return b->traffic != TRAFFIC_NONE && b->traffic != TRAFFIC_OWN;

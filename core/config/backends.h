@@ -60,6 +60,10 @@ extern const char *const backend_names[];
 const struct backend *backend_find(const char *name);
 const struct backend *backend_row(const char *name);
 
+// The row for parts of a model without replicas, where nothing is to be agreed
+// on: the first one that trains parts and has carriers of our own.
+const struct backend *backend_of_parts(void);
+
 // Whether there is a law for the bytes that b sends.
 bool backend_has_law(const struct backend *b);
 

@@ -12,6 +12,24 @@
 #include <stdarg.h>
 #include <string.h>
 
+// Whether each worker has only a part of the model.
+static bool has_parts(const struct run *r)
+{
+    return mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1;
+}
+
+// mesh= also decides how many workers there are and, if each is a part of the
+// only replica, how they agree: unless the user does.
+static void follow_mesh(struct run *r)
+{
+    bool alone = has_parts(r) && mesh_size(&r->mesh, MESH_DP) == 1;
+    if (r->mesh.n && !config_asked(r, "workers"))
+        r->workers = mesh_ranks(&r->mesh);
+    if (!config_asked(r, "sync"))
+        snprintf(r->sync, sizeof r->sync, "%s",
+                 alone ? backend_of_parts()->name : backend_at(0)->name);
+}
+
 int config_set(struct run *r, const char *key, const char *value)
 {
     const struct key *k = key_must_find(&run_keys, key);
@@ -19,8 +37,8 @@ int config_set(struct run *r, const char *key, const char *value)
         return -1;
     r->asked[k - run_keys.rows] = true;
     r->inherited[k - run_keys.rows] = false;
-    if (r->mesh.n && !config_asked(r, "workers"))
-        r->workers = mesh_ranks(&r->mesh);
+    if (k == key_find(&run_keys, "mesh"))
+        follow_mesh(r);
     return 0;
 }
 
@@ -286,12 +304,6 @@ static int check_apart(const struct run *r, const struct backend *b)
 
 const char *const config_stage_keys[] = {"pipeline", "chunks", "ahead",
                                          "stages", NULL};
-
-// Whether each worker has only a part of the model.
-static bool has_parts(const struct run *r)
-{
-    return mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1;
-}
 
 // Refuses settings that a mesh with parts of the model cannot have.
 static int check_parts(const struct run *r, const struct backend *b,

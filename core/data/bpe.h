@@ -19,8 +19,8 @@ enum {
     BPE_BYTES = 256,
     BPE_LONGEST = 256,                  // bytes of a token
     BPE_MERGES = 65536 - BPE_BYTES - 1, // tokens are 16 bits
-    BPE_NONE = 0xffffffff,
 };
+static const uint32_t BPE_NONE = UINT32_MAX;
 
 struct bpe;
 

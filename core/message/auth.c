@@ -6,11 +6,9 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "message/curve.h"
-#include "message/message.h"
+#include "message/host.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,31 +26,6 @@ struct proof {
     char password[PASSWORD + 1];
 };
 
-// The IPv4 address of a host, or of a network interface; 0: none.
-static in_addr_t address_of(const char *name)
-{
-    const struct addrinfo want = {.ai_family = AF_INET,
-                                  .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    struct ifaddrs *all = NULL;
-    in_addr_t address = 0;
-    if (getifaddrs(&all))
-        all = NULL;
-    for (const struct ifaddrs *i = all; i && !address; i = i->ifa_next) {
-        const struct sockaddr_in *a = (const void *)i->ifa_addr;
-        if (a && a->sin_family == AF_INET && !strcmp(i->ifa_name, name))
-            address = a->sin_addr.s_addr;
-    }
-    if (all)
-        freeifaddrs(all);
-    if (!address && !getaddrinfo(name, NULL, &want, &found)) {
-        address = ((const struct sockaddr_in *)(const void *)found->ai_addr)
-                      ->sin_addr.s_addr;
-        freeaddrinfo(found);
-    }
-    return address;
-}
-
 // Whether only processes of this host can reach the endpoint. (Emulated hosts
 // are on this host.) It compares addresses: a server may listen at a name while
 // a worker is given the address, or the other way round.
@@ -60,16 +33,13 @@ static bool is_private(const char *endpoint)
 {
     static const char *const here[] = {"tcp://[::1]:", "ipc://", "inproc://"};
     char name[MESSAGE_ENDPOINT];
-    const char *port = strrchr(endpoint, ':');
     for (size_t i = 0; i < sizeof here / sizeof *here; i++)
         if (!strncmp(endpoint, here[i], strlen(here[i])))
             return true;
     if (getenv("LOCKSTEP_EMULATED"))
         return true;
-    return !strncmp(endpoint, "tcp://", 6) && port >= endpoint + 6 &&
-           !text_into(name, sizeof name, "%.*s", (int)(port - endpoint - 6),
-                      endpoint + 6) &&
-           ntohl(address_of(name)) >> 24 == IN_LOOPBACKNET;
+    return !host_of(endpoint, name) &&
+           ntohl(host_address(name)) >> 24 == IN_LOOPBACKNET;
 }
 
 static void keys_of(const uint8_t secret[SECRET_KEY], struct curve_keys *k)

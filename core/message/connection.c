@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "message/auth.h"
+#include "message/host.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -209,19 +210,22 @@ void *connection_listen(void *context, const char *endpoint, const char *curve,
                         struct auth **auth)
 {
     *auth = NULL;
+    char numbers[MESSAGE_ENDPOINT];
     size_t size = MESSAGE_ENDPOINT;
     int listener;
+    if (host_numbers(endpoint, numbers))
+        return NULL;
     void *events = NULL, *socket = zmq_socket(context, ZMQ_ROUTER);
     if (!socket) {
         fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
         return NULL;
     }
     if (set_common(socket, timeout_s) ||
-        auth_serve(auth, context, socket, endpoint, curve) ||
+        auth_serve(auth, context, socket, numbers, curve) ||
         !(events = watch(context, socket, ZMQ_EVENT_LISTENING)))
         goto close_socket;
     if (set_int(socket, ZMQ_ROUTER_MANDATORY, 1) ||
-        set_int(socket, ZMQ_BACKLOG, SOMAXCONN) || zmq_bind(socket, endpoint) ||
+        set_int(socket, ZMQ_BACKLOG, SOMAXCONN) || zmq_bind(socket, numbers) ||
         zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size)) {
         int error = zmq_errno();
         fail("cannot listen on %s: %s (errno %d); try: %s", endpoint,

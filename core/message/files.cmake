@@ -6,5 +6,5 @@ lockstep_library(message_mpi
   LINKS message base MPI::MPI_C)
 lockstep_library(message_zmq
   FILES core/message/curve.c core/message/connection.c core/message/auth.c
-        core/message/message_zmq.c
+        core/message/host.c core/message/message_zmq.c
   LINKS message secret base PkgConfig::ZMQ Threads::Threads)

@@ -130,9 +130,9 @@ void netns_sweep(void)
     closedir(d);
 }
 
-// Bytes that a token bucket lets through at once: those of 2 ms, at most 256 KiB
-// and at least some packets. With more, messages of a slow link would take no
-// time if the link was idle before.
+// Bytes that a token bucket lets through at once: those of 2 ms, at most 256
+// KiB and at least some packets. With more, messages of a slow link would take
+// no time if the link was idle before.
 static int burst_of(double rate, char unit)
 {
     const double most = 262144, least = 8192;

@@ -132,6 +132,8 @@ void manifest_machine(struct manifest *m)
         manifest_text(m, "architecture", u.machine);
     }
     cpu_field("model name", cpu, sizeof cpu);
+    if (!*cpu) // ARM has numbers for its names
+        cpu_field("CPU part", cpu, sizeof cpu);
     manifest_text(m, "processor", cpu);
     manifest_number(m, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
     if (sched_getaffinity(0, sizeof set, &set) == 0)

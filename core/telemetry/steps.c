@@ -29,11 +29,29 @@ struct steps {
     double lost_s;
 };
 
+static int part_path(char path[PATH], const char *out, int rank)
+{
+    return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
+}
+
 static int file_path(char path[PATH], const char *out, int rank, int world)
 {
     if (world == 1)
         return text_into(path, PATH, "%s/steps.csv", out);
-    return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
+    return part_path(path, out, rank);
+}
+
+// Removes the files of ranks that this part of the run does not have. An
+// earlier part with more workers may have been killed before it merged them.
+static int drop_others(const char *out, int world)
+{
+    char path[PATH];
+    for (int r = world == 1 ? 0 : world;; r++) {
+        if (part_path(path, out, r))
+            return -1;
+        if (unlink(path))
+            return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
+    }
 }
 
 // Copies a row, with 0 in the columns that it lacks because an older version
@@ -89,17 +107,17 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
 }
 
 // Opens the file with the rows of the run so far: this rank's own file, or
-// steps.csv if the files were merged or the number of workers was another.
-// *old stays NULL if there is neither. 0, or -1 after fail().
+// steps.csv if the files were merged. *old stays NULL if there is neither. 0,
+// or -1 after fail().
 static int open_old(const struct steps *s, const char *dir, FILE **old)
 {
-    char merged[PATH];
-    const char *path = s->path;
+    char path[PATH];
+    if (part_path(path, dir, s->rank))
+        return -1;
     if (access(path, F_OK)) {
-        path = merged;
-        if (text_into(merged, sizeof merged, "%s/steps.csv", dir))
+        if (text_into(path, sizeof path, "%s/steps.csv", dir))
             return -1;
-        if (access(merged, F_OK))
+        if (access(path, F_OK))
             return 0;
     }
     *old = file_open(path);
@@ -142,6 +160,8 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         unlink(next);
         goto drop;
     }
+    if (rank == 0 && drop_others(dir, world))
+        goto drop;
     setvbuf(s->file, NULL, _IOLBF, LINE); // each row reaches the file at once
     *out = s;
     return 0;

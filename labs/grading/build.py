@@ -39,7 +39,8 @@ ALLOWED = """
     log logf log2 log2f pow powf round roundf lround lroundf rint rintf lrint
     lrintf ldexp ldexpf frexp frexpf scalbn scalbnf nearbyint nearbyintf
     trunc truncf fmod fmodf isnan copysign copysignf
-    __assert_fail __stack_chk_fail __*_chk _GLOBAL_OFFSET_TABLE_
+    __assert_fail __stack_chk_fail __stack_chk_guard __*_chk
+    _GLOBAL_OFFSET_TABLE_ __*tf2 __*tf3 __*tf[sd]f2 __fix*tf[sd]i __float*itf
     __isnan __isnanf __isinf __isinff __finite __finitef
 """.split()
 SECTIONS = """.text* .data* .bss* .rodata* .eh_frame* .comment* .note* .debug*

@@ -51,12 +51,18 @@ bool product_casts_up(enum dtype format)
 // dnnl_sgemm allocates its packing buffers in every call. Without these
 // settings each of them would be mapped, zeroed by the kernel and unmapped
 // every time.
+#if defined(M_MMAP_THRESHOLD)
 static void keep_freed_memory(void)
 {
     enum { KEEP = 512 << 20 };
     mallopt(M_MMAP_THRESHOLD, KEEP / 16);
     mallopt(M_TRIM_THRESHOLD, KEEP);
 }
+#else // musl's malloc() has no settings
+static void keep_freed_memory(void)
+{
+}
+#endif
 
 int product_open(struct product **out, const struct kernels *k,
                  const struct product_scratch *scratch)

@@ -1,4 +1,4 @@
-"""The commands run, report and compare. The program `lockstep` starts them."""
+"""The commands run, report, compare and verify. The program `lockstep` starts them."""
 
 import os
 import resource
@@ -62,6 +62,16 @@ lockstep compare DIR
 Checks that all runs of an experiment trained the same thing. The runs must have
 the same data. Runs with the same batch, learning rate, number formats and so on
 must also have the same losses, within rounding. The exit status is 1 if not.
+"""
+
+VERIFY = """\
+lockstep verify RUN
+
+Reads what a run left, and says what it proves: every step of every rank is there
+once, summary.json has the sums of steps.csv, checkpoints are whole, and their
+weights give the validation losses that the run recorded. Each line begins with ok,
+WRONG, or -- for what cannot be proved. The exit status is 1 if something is wrong.
+  lockstep verify runs/a
 """
 
 
@@ -157,7 +167,20 @@ def compare(words):
     return 1 if verdict.different else 0
 
 
-COMMANDS = {"run": (run, RUN), "report": (report, REPORT), "compare": (compare, COMPARE)}
+def verify(words):
+    """lockstep verify."""
+    from . import verify as checks
+    if len(words) > 1:
+        raise Error(f"verify: takes one run, not also {visible(words[1])}")
+    wrong = 0
+    for finding in checks.verify(words[0]):
+        print(finding, flush=True)
+        wrong += finding.mark == checks.WRONG
+    return 1 if wrong else 0
+
+
+COMMANDS = {"run": (run, RUN), "report": (report, REPORT), "compare": (compare, COMPARE),
+            "verify": (verify, VERIFY)}
 
 
 def _limit_memory():
@@ -180,7 +203,7 @@ def main():
         return 0
     command, explanation = COMMANDS[name]
     if words == ["--help"]:
-        print(explanation + (_list_figures() if name != "compare" else ""), end="")
+        print(explanation + (_list_figures() if name in ("run", "report") else ""), end="")
         return 0
     try:
         return command(words)

@@ -37,3 +37,8 @@ def program():
             return path
     raise Error("the program lockstep is not found; try: LOCKSTEP_PROGRAM=PATH, or build "
                 "it, cmake --build --preset release")
+
+
+def trainer():
+    """The path of the program `trainer`, which is beside it."""
+    return os.path.join(os.path.dirname(program()), "trainer")

@@ -20,7 +20,7 @@ import time
 from . import figures
 from .experiment import MOST_BYTES, read_experiment
 from .files import Error, make_folder, open_regular, read_text, visible, write_text
-from .places import program, share
+from .places import program, share, trainer
 from .runs import Run
 from .study import Study
 
@@ -86,8 +86,7 @@ def locked(out):
 def _revision():
     """The revision of the program that trains, as run.json has it; "" if it does not
     say."""
-    trainer = os.path.join(os.path.dirname(program()), "trainer")
-    return _ask(trainer, "--version").stdout.partition("(")[2].partition(")")[0]
+    return _ask(trainer(), "--version").stdout.partition("(")[2].partition(")")[0]
 
 
 class Runner:

@@ -190,13 +190,15 @@ class Run:
 
     def rows(self, name):
         """The rows of NAME.csv, or of the parts NAME.RANK.csv of a run that was
-        stopped before they were merged."""
+        stopped before they were merged. A run that went on copies its rows of steps
+        into the parts, so its steps.csv is older than they are."""
         path = os.path.join(self.folder, f"{name}.csv")
-        if os.path.lexists(path):
-            yield from read_csv(path)
-            return
         parts = [f for f in os.listdir(self.folder)
                  if re.fullmatch(name + r"\.s?\d+\.csv", f)]
+        newer = parts and name == "steps" and not self.finished
+        if os.path.lexists(path) and not newer:
+            yield from read_csv(path)
+            return
         for part in sorted(parts, key=lambda f: (len(f), f)):
             yield from read_csv(os.path.join(self.folder, part))
 

@@ -26,5 +26,9 @@ if(Python3_FOUND)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(study doctor_hosts hostile stranger answers verify figures
                        PROPERTIES TIMEOUT 300 LABELS jobs SKIP_RETURN_CODE 77)
+<<<<<<< HEAD
   set_tests_properties(figures PROPERTIES TIMEOUT 900)
+=======
+  set_tests_properties(stranger PROPERTIES TIMEOUT 900)
+>>>>>>> wt-h
 endif()

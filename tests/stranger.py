@@ -315,7 +315,7 @@ def any_change(box, count=300):
     """Random changes of a valid folder, always the same ones."""
     rng, ended = random.Random(7), {0: 0, 1: 0}
     for k in range(count):
-        box.renew(rng.sample(ALL, 3))
+        box.renew(rng.sample(ALL, k % 2))
         done = [mutations(rng, box) for _ in range(rng.choice((1, 1, 3)))]
         for command in "report", "compare":
             status, _ = box.run(command, box.given, why=(k, done))

@@ -48,8 +48,10 @@ lockstep report RUN RUN .. out=DIR
 
 Writes tables, figures and report.html to DIR, the folder of one run or of an
 experiment, finished or not. With figure= it draws only that figure, in the size
-given in pixels. With several runs it makes a new folder out=DIR, and treats each
-run as a cell of an experiment.
+given in pixels; figure=pipeline shows step=N of a run. For figure=law, size_sweep,
+scale or pipeline DIR may also be a folder with sweep.txt, simulate.csv or
+timetable.csv. With several runs it makes a new folder out=DIR, and treats each run
+as a cell of an experiment.
   lockstep report runs/paper figure=throughput size=1600x900
   lockstep report runs/a runs/b out=runs/both
 

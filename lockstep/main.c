@@ -56,6 +56,16 @@ static int print_tables(const char *what, const char *which)
                : completion_print(stdout, which, commands, NCOMMANDS);
 }
 
+static int refuse_option(const struct command *c, const char *word)
+{
+    const char *setting = word + strspn(word, "-");
+    if (strchr(setting, '='))
+        return fail("%s %.60s: settings have no dashes; write %.60s", c->name,
+                    word, setting);
+    return fail("%s %.60s: no such option; try: lockstep %s --help", c->name,
+                word, c->name);
+}
+
 static int call(const struct command *c, int nwords, char **words)
 {
     for (int i = 0; i < nwords && c->explain; i++) {
@@ -64,8 +74,7 @@ static int call(const struct command *c, int nwords, char **words)
         if (c->hands_on)
             break;
         if (words[i][0] == '-')
-            return fail("%s %.60s: no such option; try: lockstep %s --help",
-                        c->name, words[i], c->name);
+            return refuse_option(c, words[i]);
     }
     if (nwords < c->least) {
         explain(c, stderr);

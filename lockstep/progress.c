@@ -3,6 +3,7 @@
 #include "lockstep/progress.h"
 
 #include "base/base.h"
+#include "config/value.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,18 +51,17 @@ static double job_rate(const struct progress *p)
 
 static void draw(struct progress *p)
 {
-    char val[48] = "";
+    char val[48] = "", left[32];
     const struct report *r = &p->last;
-    long s = (long)(r->eta_s + 0.5);
     if (!isnan(p->val_loss) && r->step == p->val_step)
         snprintf(val, sizeof val, "  val %.4f", p->val_loss);
     else if (!isnan(p->val_loss) && p->terminal)
         snprintf(val, sizeof val, "  val %.4f at %ld", p->val_loss,
                  p->val_step);
-    fprintf(stderr,
-            "%sstep %ld/%ld  loss %.4f%s  %.0f tokens/s  %ld:%02ld left%s",
+    fprintf(stderr, "%sstep %ld/%ld  loss %.4f%s  %.0f tokens/s  %s left%s",
             p->terminal ? "\r\033[K" : "", r->step, r->steps, r->loss, val,
-            job_rate(p), s / 60, s % 60, p->terminal ? "" : "\n");
+            job_rate(p), value_seconds(left, r->eta_s),
+            p->terminal ? "" : "\n");
     fflush(stderr);
     p->drawn = true;
 }

@@ -135,8 +135,11 @@ static int add_job(struct argv *a, const struct simulation *s)
                : 0;
 }
 
-static int add_words(struct argv *a, const struct simulation *s,
-                     const char *platform, const char *hosts)
+// smpirun cuts paths at blanks, and that of TMPDIR. So it starts in the folder
+// of these files.
+static const char platform_name[] = "platform.xml", hosts_name[] = "hosts.txt";
+
+static int add_words(struct argv *a, const struct simulation *s)
 {
     // All ranks share one block of memory for gradients ("local"), or one page
     // for all messages whose content nobody reads ("global").
@@ -148,8 +151,8 @@ static int add_words(struct argv *a, const struct simulation *s,
     return argv_add(a, "smpirun") || argv_add(a, "-quiet") ||
                    argv_add(a, "-no-privatize") || argv_add(a, "-np") ||
                    argv_add(a, "%d", ranks_of(s)) || argv_add(a, "-platform") ||
-                   argv_add(a, "%s", platform) || argv_add(a, "-hostfile") ||
-                   argv_add(a, "%s", hosts) ||
+                   argv_add(a, platform_name) || argv_add(a, "-hostfile") ||
+                   argv_add(a, hosts_name) ||
                    argv_add(a, "--cfg=smpi/simulate-computation:no") ||
                    argv_add(a, "--cfg=smpi/wtime:0") ||
                    (waited &&
@@ -166,12 +169,14 @@ static int add_words(struct argv *a, const struct simulation *s,
 
 // ---- the child
 
-static _Noreturn void become(char *const *argv, int out, const char *log)
+static _Noreturn void become(char *const *argv, int out, const char *log,
+                             const char *folder)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM); // smpirun forwards it to simulate_job
     setpgid(0, 0);
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd >= 0 && dup2(out, 1) >= 0 && dup2(fd, 2) >= 0)
+    if (fd >= 0 && dup2(out, 1) >= 0 && dup2(fd, 2) >= 0 && !chdir(folder) &&
+        !setenv("TMPDIR", ".", 1))
         execvp(argv[0], argv);
     _exit(127);
 }
@@ -237,7 +242,7 @@ static int run(const struct simulation *s, const struct argv *a,
         return fail("pipe: %s", strerror(errno));
     pid_t pid = fork();
     if (pid == 0)
-        become(a->at, fds[1], log);
+        become(a->at, fds[1], log, s->folder);
     close(fds[1]);
     if (pid < 0) {
         close(fds[0]);
@@ -263,11 +268,12 @@ int simulation_run(const struct simulation *s, struct simulated *out)
     int rc = -1;
     if (!a)
         return -1;
-    if (!text_into(platform, sizeof platform, "%s/platform.xml", s->folder) &&
-        !text_into(hosts, sizeof hosts, "%s/hosts.txt", s->folder) &&
+    if (!text_into(platform, sizeof platform, "%s/%s", s->folder,
+                   platform_name) &&
+        !text_into(hosts, sizeof hosts, "%s/%s", s->folder, hosts_name) &&
         !text_into(log, sizeof log, "%s/log.txt", s->folder) &&
         !write_platform(s, platform) && !write_hosts(s, hosts) &&
-        !add_words(a, s, platform, hosts))
+        !add_words(a, s))
         rc = run(s, a, log, out);
     mem_free(a);
     return rc;

@@ -32,6 +32,7 @@ static void wrong_settings_are_refused(void **state)
         {"resume=.", "resume=.: holds no checkpoint"},
         {"epochs=1", "try: one of them"},
         {"init=/no/such", "try: init=random"},
+        {"init=/tmp", "a folder; try: init=/tmp/model.safetensors"},
         {"lr=0.01 min_lr=0.1", "try: min_lr=0.0005"},
         {"heads=3 channels=64", "try: channels=66"},
         {"rendezvous=foo", "try: rendezvous=tcp://"},

@@ -437,6 +437,24 @@ static void bad_input(void **state)
     }
 }
 
+// What a text of another system holds, and how much of it there is, is said.
+static void the_log_says_what_the_data_are(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "for i in $(seq 199); do printf 'caf\\351\\r\\nabcd\\n'; done "
+            ">old.txt; trainer %s data=old.txt symbols=chars steps=1 out=old",
+            tiny);
+    assert_ok(&j);
+    assert_prints(&j, "warning: old.txt: lines end with CR and LF");
+    assert_prints(&j, "old.txt: not UTF-8: 1 of its symbols are lone bytes");
+    assert_prints(&j, "old.txt: 8 symbols, ");
+    job_run(&j, 60, "trainer %s steps=1 out=new", tiny);
+    assert_ok(&j);
+    assert_null(strstr(j.out, "warning: text.txt"));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +470,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(overflow_is_skipped),
         cmocka_unit_test(formats_of_16_bits_train_alike),
         cmocka_unit_test(memory_is_predicted),
+        cmocka_unit_test(the_log_says_what_the_data_are),
         cmocka_unit_test(bad_input),
     };
     if (argc > 1)

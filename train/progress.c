@@ -6,6 +6,7 @@
 #include "base/median.h"
 #include "cluster/cluster.h"
 #include "config/value.h"
+#include "data/data.h"
 #include "telemetry/steps.h"
 
 #include <math.h>
@@ -43,6 +44,10 @@ void progress_begin(struct progress *p, const struct trainer *t)
              t->cluster->world, t->cluster->world > 1 ? "s" : "", stages,
              slices, t->run.threads, t->run.threads > 1 ? "s" : "",
              model_nparams(&t->whole), whose_losses(t));
+    struct data_info info;
+    data_info(t->data, &info);
+    log_line("%s: %zu symbols, %zu tokens to train on, %zu to validate",
+             info.source, info.vocab_size, info.train_tokens, info.val_tokens);
     char mistake[CONFIG_PATH], pace[32], backward[32];
     const char *help;
     if (t->run.pace.given)
@@ -94,12 +99,12 @@ static double known_loss(const struct trainer *t, const struct step_row *row)
 static void say_line(const struct trainer *t, const struct step_row *row,
                      double tokens, double left)
 {
-    char val[32] = "";
+    char val[32] = "", time[32];
     if (!isnan(row->val_loss))
         snprintf(val, sizeof val, "  val %.4f", row->val_loss);
-    printf("step %d/%d  loss %.4f%s  %.0f tokens/s  %.0f s left\n", row->step,
+    printf("step %d/%d  loss %.4f%s  %.0f tokens/s  %s left\n", row->step,
            t->run.steps, known_loss(t, row), val, tokens * t->cluster->world,
-           left);
+           value_seconds(time, left));
     fflush(stdout);
 }
 

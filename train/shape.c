@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "config/config.h"
 #include "config/mesh.h"
+#include "data/token_file.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/part.h"
@@ -33,6 +34,10 @@ int shape_model(const struct run *r, struct model_config *c)
         return fail("init=%s: %s; try: init=random, or a safetensors or llm.c "
                     "checkpoint",
                     r->init, strerror(errno));
+    if (fixed && file_is_folder(r->init))
+        return fail("init=%s: a folder; try: init=%s/model.safetensors, or "
+                    "resume= to continue its run",
+                    r->init, r->init);
     if (fixed ? checkpoint_config(r->init, c) : model_preset(r->model, c))
         return -1;
     if (override_number(&c->layers, r->layers, fixed, "layers") ||

@@ -91,6 +91,16 @@ char *value_text(char buf[32], double x)
     return memcpy(buf, text, sizeof text);
 }
 
+char *value_seconds(char buf[32], double s)
+{
+    long long n = llround(s);
+    if (n < 3600)
+        snprintf(buf, 32, "%lld:%02lld", n / 60, n % 60);
+    else
+        snprintf(buf, 32, "%lld:%02lld:%02lld", n / 3600, n / 60 % 60, n % 60);
+    return buf;
+}
+
 char *value_limit(char buf[32], double x)
 {
     int power;

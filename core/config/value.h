@@ -22,6 +22,9 @@ bool value_known(const char *text, const char *const *words);
 // The shortest decimal that reads back as x. Writes into buf, returns buf.
 char *value_text(char buf[32], double x);
 
+// Seconds as people write them, to the nearest: 0:05, 12:00 or 2:03:04.
+char *value_seconds(char buf[32], double s);
+
 // A limit as people write it: 2^30, 2^53-1. Not for reading back.
 char *value_limit(char buf[32], double x);
 

@@ -73,6 +73,30 @@ static int read_text(struct data *d, const struct data_config *c,
     return choose_symbols(d, c, text, n) || encode_text(d, text, n) ? -1 : 0;
 }
 
+// What training on the text of a file would also learn, and nobody wants.
+static void warn_of(const struct data *d, const char *text, size_t n)
+{
+    if (memmem(text, n, "\r\n", 2))
+        log_line("warning: %s: lines end with CR and LF, and both are "
+                 "learned; try: tr -d '\\r'",
+                 d->source);
+    size_t lost = symbols_lost(&d->symbols);
+    if (lost)
+        log_line("warning: %s: not UTF-8: %zu of its symbols are lone bytes; "
+                 "try: iconv -t UTF-8, or symbols=bytes",
+                 d->source, lost);
+}
+
+static int read_plain(struct data *d, const struct data_config *c,
+                      const char *text, size_t n)
+{
+    if (read_text(d, c, text, n))
+        return -1;
+    if (c->rank == 0)
+        warn_of(d, text, n);
+    return 0;
+}
+
 static int read_headers(struct data *d, const struct data_config *c)
 {
     struct headers h;
@@ -111,7 +135,7 @@ static int read_file(struct data *d, const struct data_config *c)
     if (file_map(f, "data", c->path))
         return -1;
     if (!shard_is(f, c->path))
-        return read_text(d, c, (const char *)f->at, f->bytes);
+        return read_plain(d, c, (const char *)f->at, f->bytes);
     return shard_read(f, c->path, &d->train);
 }
 

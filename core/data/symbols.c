@@ -74,6 +74,14 @@ int symbols_bpe(struct symbols *s, const char *path)
     return 0;
 }
 
+size_t symbols_lost(const struct symbols *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; s->code && i < s->n; i++)
+        n += s->code[i] > UTF8_LOST && s->code[i] < UTF8_LOST + 0x100;
+    return n;
+}
+
 void symbols_close(struct symbols *s)
 {
     mem_free(s->code);

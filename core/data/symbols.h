@@ -32,6 +32,9 @@ int symbols_chars(struct symbols *s, const char *text, size_t n);
 int symbols_bpe(struct symbols *s, const char *path);
 void symbols_close(struct symbols *s);
 
+// How many of the symbols are bytes that are no part of valid UTF-8.
+size_t symbols_lost(const struct symbols *s);
+
 // As data_encode() and data_decode(); `out` must hold n tokens.
 long symbols_encode(const struct symbols *s, const char *text, size_t n,
                     uint16_t *out);

@@ -69,9 +69,10 @@ class _Facts:
         self.resumed = bool(run.setting("resume"))
         self.since = int(run.number("resumed_from_step") or 0)
         self.elastic = run.setting("elastic") == "1"
+        self.leaves_out = run.setting("backup") not in ("", "0")  # late workers
         # its workers need not be at the same step
         self.free = run.text("way.promise") or \
-            (run.setting("backup") not in ("", "0") and "backup=") or \
+            (self.leaves_out and "backup=") or \
             (run.mistakes and f"mistakes ({run.mistakes})")
         self.last = max(self.steps, default=0)
 
@@ -114,14 +115,15 @@ def _rows(facts):
     for rank, rows in sorted(facts.ranks.items()):
         first, last = rows[0].step, rows[-1].step
         gaps = filter(None, (_gap(facts, a, b) for a, b in zip(rows, rows[1:])))
-        (unknown if facts.run.setting("backup") not in ("", "0") else wrong).extend(gaps)
+        (unknown if facts.leaves_out else wrong).extend(gaps)
         # what goes on in its own folder keeps the rows of worker 0
         own = rank == 0 and facts.run.setting("resume") == "auto"
         begins = {1} if own else {1, facts.since + 1}
         if facts.elastic:  # it came too late for its first steps
             begins.add(rows[0].lost + 1)
         if first not in begins:
-            (unknown if facts.resumed and first <= facts.since else wrong).append(
+            early = facts.resumed and first <= facts.since
+            (unknown if early or facts.leaves_out else wrong).append(
                 f"the rows of rank {rank} begin with step {first}"
                 + f"; this part of the run began with step {facts.since + 1}"
                 * (facts.since > 0))

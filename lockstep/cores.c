@@ -6,6 +6,7 @@
 #include "base/base.h"
 
 #include <hwloc.h>
+#include <stdlib.h>
 
 // Lists the allowed hardware threads in the order of the topology: those of one
 // core, one cache or one socket are next to each other. Returns how many, or -1
@@ -49,4 +50,17 @@ int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed)
         CPU_SET(cores[(index * each + i) % n], out);
     *oversubscribed = count > n;
     return 0;
+}
+
+// train/main.c does the same, but only for the trainer; this is for every
+// program that is launched. If workers share cores, threads do not spin at all:
+// a run with spinning threads took ten times as long on a busy machine.
+void cores_wait_politely(bool oversubscribed)
+{
+    if (getenv("OMP_WAIT_POLICY"))
+        return; // the user chose
+    if (oversubscribed)
+        setenv("OMP_WAIT_POLICY", "passive", 0);
+    else
+        setenv("GOMP_SPINCOUNT", "1000", 0);
 }

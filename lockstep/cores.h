@@ -15,4 +15,8 @@ int cores_count(void);
 // true. 0, or -1 after fail().
 int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed);
 
+// Sets in the environment how long the threads of OpenMP spin in the programs
+// that are started from now on. Does not change what the user has set.
+void cores_wait_politely(bool oversubscribed);
+
 #endif

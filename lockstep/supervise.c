@@ -116,6 +116,7 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
         strncmp(text, j->mark, strlen(j->mark)) == 0) {
         snprintf(j->answer, j->answer_size, "%s", text + strlen(j->mark));
         j->mark = NULL;
+        return;
     }
     if (c->kind == JOB_WORKER)
         text = child_without_rank(text, rank);

@@ -23,8 +23,6 @@
 #include <unistd.h>
 
 static const double grace_s = 5; // between SIGTERM and SIGKILL
-// Seconds that mpirun may take to start on a busy machine. timeout= is added.
-static const double start_s = 30;
 
 static void explain(FILE *f)
 {
@@ -214,7 +212,7 @@ static int supervise(struct run *r, struct restart *restart,
         .elastic = r->settings.elastic,
         .again = &again,
         .ranks = launch_children(r),
-        .start_s = start_s + r->timeout,
+        .start_s = LAUNCH_START_S + r->timeout,
         .mesh = &r->mesh,
     };
     if (config.children < 0 || progress_open(&progress)) {

@@ -191,9 +191,9 @@ def doctor_finds_all_well(place):
 
 
 def a_job_is_the_same_there(place):
-    """Losses are the same with and without hosts=. For sps lockstep starts the
-    workers over ssh, for ring mpirun does."""
-    for sync in "sps", "ring":
+    """Losses are the same with and without hosts=. For sps and ring lockstep starts
+    the workers over ssh, for allreduce mpirun does."""
+    for sync in "sps", "ring", "allreduce":
         for where in [], ["hosts=hosts"]:
             rc, said = place.run("train", *TINY, "steps=20", f"sync={sync}",
                                  f"out={sync}{len(where)}", *where)
@@ -234,7 +234,9 @@ def a_refused_login_is_reported(place):
     (place.folder / "user").rename(place.folder / "away")
     for words in (["doctor", "hosts=hosts", "timeout=60"],
                   ["train", *TINY, "sync=sps", "hosts=hosts", "out=no"],
-                  ["train", *TINY, "sync=ring", "hosts=hosts", "out=no"]):
+                  ["train", *TINY, "sync=ring", "hosts=hosts", "out=no"],
+                  ["train", *TINY, "sync=allreduce", "hosts=hosts",
+                   "out=no"]):
         rc, said = place.run(*words)
         assert rc == 1 and "Permission denied (publickey" in said, said
     (place.folder / "away").rename(place.folder / "user")

@@ -175,6 +175,47 @@ static void no_worker_trains_alone(void **state)
     }
 }
 
+// Jobs that do not send by MPI do not start mpirun, whose place a script takes
+// here, neither on one host nor on several.
+static void own_carriers_start_without_mpirun(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "sync=ring workers=3",         "sync=zero workers=2 hosts=two",
+        "sync=ring mesh=pp2 layers=2",          "sync=outer every=2 workers=2",
+        "sync=dataparallel workers=2", "sync=ring workers=1",
+    };
+    static const char *const mpi[] = {"sync=allreduce workers=2",
+                                      "sync=zero carrier=library workers=2",
+                                      "sync=ring cluster=mpi workers=2",
+                                      "sync=sps transport=mpi workers=2"};
+    struct job j;
+    job_run(&j, 20,
+            "mkdir mpi && printf '#!/bin/sh\ntouch asked-mpi\nexit 3\n' > "
+            "mpi/mpirun && chmod +x mpi/mpirun; "
+            "printf '127.0.0.1\n127.0.0.2\n' > two; "
+            "printf '#!/bin/sh\nshift\nexec sh -c \"$*\"\n' > rsh; "
+            "chmod +x rsh");
+    assert_status(&j, 0);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        job_run(&j, 60,
+                "rm -rf own; " NOBODY "PATH=$PWD/mpi:$PATH LOCKSTEP_RSH=$PWD/"
+                "rsh lockstep train %s %s save=6 out=own && "
+                "[ -e own/checkpoint-6/model.safetensors ]",
+                tiny, ways[i]);
+        assert_status(&j, 0);
+        assert_false(job_has("asked-mpi"));
+    }
+    for (size_t i = 0; i < sizeof mpi / sizeof *mpi; i++) {
+        job_run(&j, 60,
+                "rm -f asked-mpi; " NOBODY "PATH=$PWD/mpi:$PATH lockstep "
+                "train %s %s out=never; [ -e asked-mpi ]",
+                tiny, mpi[i]);
+        assert_status(&j, 0);
+    }
+    assert_int_equal(job_processes(20), 0);
+}
+
 // The file PBS_NODEFILE has one line for each slot.
 static void pbs_names_the_hosts(void **state)
 {
@@ -273,6 +314,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(torchrun_gives_the_rendezvous),
         cmocka_unit_test(every_launcher_trains_the_same_model),
         cmocka_unit_test(no_worker_trains_alone),
+        cmocka_unit_test(own_carriers_start_without_mpirun),
         cmocka_unit_test(pbs_names_the_hosts),
         cmocka_unit_test(example_scripts_run),
         cmocka_unit_test(the_secret_is_in_no_command_line),

@@ -34,6 +34,10 @@
 #include <string.h>
 #include <unistd.h>
 
+// Seconds that the launcher may take to start the other workers on a busy
+// machine.
+static const double start_s = 30;
+
 // If servers are named but no rendezvous=, workers meet at server 0.
 static int default_rendezvous(struct run *r)
 {
@@ -70,15 +74,24 @@ static int take_place(struct run *r, const struct backend *row)
                       p.launcher, p.world);
 }
 
-// If no server serves the rendezvous, rank 0 does.
+// If no server serves the rendezvous, rank 0 does. The launcher, which lets it
+// choose the port, reads the endpoint and tells it to the other workers.
 static int serve_rendezvous(struct trainer *t, const struct backend *row,
                             const struct cluster_ops *ops)
 {
-    const struct run *r = &t->run;
+    struct run *r = &t->run;
     if (ops != &cluster_zmq || r->rank > 0 || row->launch == LAUNCH_SERVERS ||
         !*r->rendezvous)
         return 0;
-    return rendezvous_start(&t->rendezvous, r->rendezvous, r->curve);
+    if (rendezvous_start(&t->rendezvous, r->rendezvous, r->curve) ||
+        text_into(r->rendezvous, sizeof r->rendezvous, "%s",
+                  rendezvous_endpoint(t->rendezvous)))
+        return -1;
+    if (t->launched) {
+        printf("@endpoint %s\n", r->rendezvous);
+        fflush(stdout);
+    }
+    return 0;
 }
 
 // Finds this rank's three groups: the ranks with the same part of the model
@@ -116,6 +129,7 @@ static int meet(struct trainer *t)
         .rendezvous = r->rendezvous,
         .curve = r->curve,
         .timeout_s = r->timeout,
+        .start_s = t->launched ? start_s : 0,
     };
     const struct cluster_ops *ops =
         control_plane_find(r->cluster, row, config.world);

@@ -49,11 +49,13 @@ const struct cluster_ops *control_plane_find(const char *name,
 {
     int rank, launched_world;
     if (!strcmp(name, "auto")) {
-        if (cluster_launched(&rank, &launched_world) &&
-            b->launch != LAUNCH_ALONE)
+        bool launched = cluster_launched(&rank, &launched_world);
+        if (world > 1)
+            name = cluster_zmq.name;
+        else if (launched && b->launch != LAUNCH_ALONE)
             name = cluster_mpi.name;
         else
-            name = world == 1 ? cluster_local.name : cluster_zmq.name;
+            name = cluster_local.name;
     }
     for (int i = 0; i < CONTROL_PLANES; i++)
         if (!strcmp(control_planes[i]->name, name))

@@ -11,8 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// mpirun waits by select(), and aborts at a file descriptor of 1024: whoever
+// connects often enough could end the job.
+static void limit_files(void)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) || most.rlim_cur <= FD_SETSIZE)
+        return;
+    most.rlim_cur = FD_SETSIZE;
+    setrlimit(RLIMIT_NOFILE, &most);
+}
 
 // Runs in the child, between fork() and exec(). It may only call functions that
 // are safe there.
@@ -31,6 +44,8 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
     }
     if (what->cores)
         sched_setaffinity(0, sizeof *what->cores, what->cores);
+    if (what->kind == JOB_MPIRUN)
+        limit_files();
     sigprocmask(SIG_UNBLOCK, blocked, NULL);
     signal(SIGXFSZ, SIG_DFL); // Open MPI hangs if it is ignored
     execvp(what->argv[0], what->argv);

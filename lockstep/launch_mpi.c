@@ -4,6 +4,7 @@
 #include "lockstep/launch_mpi.h"
 
 #include "base/base.h"
+#include "base/beat.h"
 #include "base/secret.h"
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
@@ -102,6 +103,7 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
     snprintf(workers, sizeof workers, "%d", r->workers);
     setenv("LOCKSTEP_WORKERS", workers, 1);
     setenv("LOCKSTEP_PROGRESS", "1", 1);
+    setenv(BEAT_VARIABLE, "1", 1);
     cores_wait_politely(r->workers > cores_count());
     if (net)
         setenv("LOCKSTEP_EMULATED", "1", 1);
@@ -116,6 +118,7 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
               argv_add(a, "--oversubscribe") || argv_add(a, "--tag-output") ||
               argv_add(a, "-x") || argv_add(a, "LOCKSTEP_PROGRESS") ||
               argv_add(a, "-x") || argv_add(a, "LOCKSTEP_WORKERS") ||
+              argv_add(a, "-x") || argv_add(a, BEAT_VARIABLE) ||
               (getenv("LOCKSTEP_RESTARTS") &&
                (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||

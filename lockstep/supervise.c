@@ -42,10 +42,9 @@ struct job {
     int stopped_by;       // the signal that we got; 0: none
     struct child *failed; // the likeliest cause of a failure; NULL: none
     struct mpirun_report mpi;
-    uint64_t start_ns; // until then all ranks of mpirun must print something;
-                       // 0: no limit
-    char late[512];    // the error if some did not; "": no error
-    const char *mark;  // job_answer() waits for a line that begins so
+    uint64_t turn_ns; // of the last turn of the loop
+    char late[512];   // the error if ranks of mpirun were silent for too long
+    const char *mark; // job_answer() waits for a line that begins so
     char *answer;
     size_t answer_size;
     bool crashed;
@@ -101,7 +100,7 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     bool worker = c->kind == JOB_WORKER;
     if (c->kind == JOB_MPIRUN)
         worker = mpirun_line(&j->mpi, &text, &rank, &stream);
-    if (stream == 0 && worker && strcmp(text, PROGRESS_HERE) == 0)
+    if (stream == 0 && worker && mpirun_beat(&j->mpi, rank, text))
         return;
     if (stream == 0 && worker &&
         strncmp(text, PROGRESS_MARK, strlen(PROGRESS_MARK)) == 0) {
@@ -162,8 +161,7 @@ int job_start(struct job *j, const struct job_child *what)
     if (what->kind != JOB_MPIRUN)
         return 0;
     j->mpi.workers = what->rank;
-    if (j->config.start_s > 0)
-        j->start_ns = now_ns() + (uint64_t)(j->config.start_s * 1e9);
+    j->mpi.most = j->config.mpirun;
     return 0;
 }
 
@@ -307,23 +305,21 @@ static void take_signals(struct job *j)
     reap(j);
 }
 
-// Ends the job if some ranks have not started in time: MPI_Init() has no
-// deadline.
-static void check_start(struct job *j)
+// Ends the job if ranks of mpirun have been silent for too long, and mpirun if
+// all ranks are done. A turn in which this process itself was stopped counts
+// one second.
+static void check_ranks(struct job *j)
 {
-    char who[256];
-    if (!j->start_ns || j->stage != RUNNING)
+    uint64_t now = now_ns();
+    double seconds = j->turn_ns ? (double)(now - j->turn_ns) * 1e-9 : 0;
+    j->turn_ns = now;
+    if (j->stage != RUNNING)
         return;
-    int silent = mpirun_silent(&j->mpi, j->config.ranks, who, sizeof who);
-    if (!silent) {
-        j->start_ns = 0;
-    } else if (now_ns() >= j->start_ns) {
-        snprintf(j->late, sizeof j->late,
-                 "%d of %d processes did not start within %g s: %s; try: a "
-                 "larger timeout=",
-                 silent, j->config.ranks, j->config.start_s, who);
+    if (mpirun_done(&j->mpi))
+        enter(j, SETTLING, 0);
+    else if (mpirun_late(&j->mpi, seconds < 1 ? seconds : 1, j->late,
+                         sizeof j->late))
         enter(j, ENDING, SIGTERM);
-    }
 }
 
 // Starts those dead workers again whose wait is over, unless the job is ending.
@@ -348,7 +344,7 @@ static void start_again(struct job *j)
 
 static void escalate(struct job *j)
 {
-    check_start(j);
+    check_ranks(j);
     start_again(j);
     if (j->stage == RUNNING || now_ns() < j->deadline_ns)
         return;
@@ -432,6 +428,8 @@ int job_run(struct job *j)
     }
     if (j->failed)
         return fail_with_cause(j);
+    if (mpirun_done(&j->mpi))
+        return 0;
     for (int i = 0; i < j->n; i++) {
         if (works(&j->children[i]) && j->children[i].status == 0)
             return 0;

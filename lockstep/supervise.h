@@ -26,6 +26,14 @@ struct job_again;
 
 enum { JOB_NAME = 24 };
 
+// How long the ranks of mpirun may print nothing. Open MPI waits for ever for a rank that
+// does not start, and hands nothing on once mpirun itself is frozen.
+struct mpirun_limits {
+    int ranks;      // that mpirun starts
+    double start_s; // before a rank has joined the others; 0: no limits at all
+    double quiet_s; // after that; then a rank prints a line a second
+};
+
 struct job_config {
     int children;                  // the largest number of children
     const char *log_path;          // "": no log
@@ -33,10 +41,7 @@ struct job_config {
     double grace_s;                // between SIGTERM and SIGKILL
     bool elastic;                  // go on while one worker lives
     const struct job_again *again; // restarts dead workers; NULL: never
-    // Under mpirun `ranks` ranks must print something within start_s seconds.
-    // (The start of Open MPI has no deadline of its own.) start_s=0: no limit.
-    int ranks;
-    double start_s;
+    struct mpirun_limits mpirun;   // if mpirun starts the workers
     const struct mesh *mesh; // of the workers, for error messages; borrowed
 };
 

@@ -211,8 +211,9 @@ static int supervise(struct run *r, struct restart *restart,
         .grace_s = grace_s,
         .elastic = r->settings.elastic,
         .again = &again,
-        .ranks = launch_children(r),
-        .start_s = LAUNCH_START_S + r->timeout,
+        .mpirun = {.ranks = launch_children(r),
+                   .start_s = LAUNCH_START_S + r->timeout,
+                   .quiet_s = grace_s + r->timeout},
         .mesh = &r->mesh,
     };
     if (config.children < 0 || progress_open(&progress)) {

@@ -182,7 +182,7 @@ static void own_carriers_start_without_mpirun(void **state)
     (void)state;
     static const char *const ways[] = {
         "sync=ring workers=3",         "sync=zero workers=2 hosts=two",
-        "sync=ring mesh=pp2 layers=2",          "sync=outer every=2 workers=2",
+        "sync=ring mesh=pp2 layers=2", "sync=outer every=2 workers=2",
         "sync=dataparallel workers=2", "sync=ring workers=1",
     };
     static const char *const mpi[] = {"sync=allreduce workers=2",
@@ -213,6 +213,25 @@ static void own_carriers_start_without_mpirun(void **state)
                 tiny, mpi[i]);
         assert_status(&j, 0);
     }
+    assert_int_equal(job_processes(20), 0);
+}
+
+// A frozen mpirun cannot keep a job for ever. With restarts= the job begins
+// again.
+static void a_frozen_mpirun_ends_the_job(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            NOBODY "lockstep train %s sync=allreduce workers=2 steps=1000000 "
+                   "timeout=4 save=5 restarts=1 out=frozen & p=$!; "
+                   "until [ -e frozen/latest ]; do sleep 0.02; done; "
+                   "read v < /proc/$p/task/$p/children; kill -STOP $v; "
+                   "until grep -q resuming frozen/log.txt; do sleep 0.02; "
+                   "kill -0 $p || break; done; kill $p; wait $p",
+            tiny);
+    assert_prints(&j, "mpirun: no sign of life of 2 of 2 processes within 9 s: "
+                      "rank 0, rank 1; restart 1 of 1");
     assert_int_equal(job_processes(20), 0);
 }
 
@@ -315,6 +334,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_launcher_trains_the_same_model),
         cmocka_unit_test(no_worker_trains_alone),
         cmocka_unit_test(own_carriers_start_without_mpirun),
+        cmocka_unit_test(a_frozen_mpirun_ends_the_job),
         cmocka_unit_test(pbs_names_the_hosts),
         cmocka_unit_test(example_scripts_run),
         cmocka_unit_test(the_secret_is_in_no_command_line),

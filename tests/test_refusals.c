@@ -132,8 +132,8 @@ static void mpiruns_error_is_printed(void **state)
     (void)state;
     struct job j = {0};
     job_run(&j, 60,
-            "echo '?' > odd; lockstep train %s steps=3 sync=ring workers=2 "
-            "hosts=odd out=unheard",
+            "echo '?' > odd; lockstep train %s steps=3 sync=allreduce "
+            "workers=2 hosts=odd out=unheard",
             tiny);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "parse error in the hostfile: ");

@@ -6,6 +6,7 @@
 #include "train/trainer.h"
 
 #include "base/base.h"
+#include "base/beat.h"
 #include "cluster/cluster.h"
 #include "cluster/rendezvous.h"
 #include "cluster/split.h"
@@ -136,10 +137,8 @@ static int meet(struct trainer *t)
     if (!ops || serve_rendezvous(t, row, ops) ||
         cluster_open(&t->cluster, ops, &config))
         return -1;
-    if (t->launched) { // the launcher waits for this line, with a deadline
-        puts("@here");
-        fflush(stdout);
-    }
+    if (t->launched && beat_begin())
+        return -1;
     if (r->workers > 1 && !r->world && t->cluster->world == 1)
         return fail("workers=%d, but this trainer was started alone; try: "
                     "lockstep train, or mpirun -n %d trainer",

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static const double strays_s = 30;
+
 // mpirun waits by select(), and aborts at a file descriptor of 1024: whoever
 // connects often enough could end the job.
 static void limit_files(void)
@@ -250,4 +252,32 @@ char *child_without_rank(char *text, int rank)
     char tag[16];
     int n = snprintf(tag, sizeof tag, "[%d] ", rank);
     return strncmp(text, tag, (size_t)n) == 0 ? text + n : text;
+}
+
+// Killing them can leave us more children, so it repeats.
+void child_kill_strays(void)
+{
+    char path[64];
+    uint64_t began = now_ns();
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    for (;;) {
+        FILE *f = fopen(path, "re");
+        int pid, n = 0;
+        if (!f)
+            return;
+        for (; fscanf(f, "%d", &pid) == 1; n++)
+            kill(pid, SIGKILL);
+        fclose(f);
+        if (n == 0)
+            return;
+        if ((double)(now_ns() - began) > strays_s * 1e9) {
+            log_line("%d processes do not end after SIGKILL; the last one has "
+                     "process id %d",
+                     n, pid);
+            return;
+        }
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+        usleep(10000);
+    }
 }

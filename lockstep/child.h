@@ -52,6 +52,10 @@ void child_signal(const struct child *c, int sig);
 // line without a newline counts as a line.
 void child_close(struct child *c, child_line *fn, void *ctx);
 
+// Kills processes that ended children left behind. They are our children now
+// (subreaper).
+void child_kill_strays(void);
+
 // Writes the status of waitpid() as text: "exit code 3", "killed by signal 9
 // (SIGKILL, Killed)".
 void child_status_text(int status, char out[CHILD_STATUS]);

@@ -9,13 +9,16 @@
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
 #include "lockstep/openmpi.h"
+#include "lockstep/scratch.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int add_openmpi(struct argv *a, const char *words, const char *agent)
+// Adds options of openmpi.h, with what stands for their %words.
+static int add_openmpi(struct argv *a, const char *words, const char *agent,
+                       const struct scratch *s)
 {
     char copy[512], *rest;
     if (text_into(copy, sizeof copy, "%s", words))
@@ -25,6 +28,8 @@ static int add_openmpi(struct argv *a, const char *words, const char *agent)
         if (argv_add(a, "%s",
                      !strcmp(w, "%agent")    ? agent
                      : !strcmp(w, "%subnet") ? netns_subnet()
+                     : !strcmp(w, "%files")  ? s->path[SCRATCH_FILES]
+                     : !strcmp(w, "%memory") ? s->path[SCRATCH_MEMORY]
                                              : w))
             return -1;
     return 0;
@@ -59,7 +64,7 @@ static int list_hosts(const struct netns *net, int ranks, bool in_turn,
 // mpirun runs on the first emulated host. It reaches the other hosts through
 // `lockstep enter` instead of ssh.
 static int add_emulated(struct argv *a, const struct netns *net, int workers,
-                        int servers)
+                        int servers, const struct scratch *s)
 {
     char agent[CONFIG_PATH], list[NETNS_HOSTS * (NETNS_NAME + 6)] = "";
     struct argv *program = mem_alloc(1, sizeof *program);
@@ -72,25 +77,31 @@ static int add_emulated(struct argv *a, const struct netns *net, int workers,
                    argv_add(a, "--map-by") ||
                    argv_add(a, servers ? "node" : "slot") ||
                    argv_add(a, "--host") || argv_add(a, "%s", list) ||
-                   add_openmpi(a, openmpi_here->emulated, agent)
+                   add_openmpi(a, openmpi_here->emulated, agent, s) ||
+                   add_openmpi(a, openmpi_here->scratch, "", s)
                ? -1
                : 0;
 }
 
 // Ranks of one host exchange by shared memory, unless the user chose otherwise.
-static int add_one_host(struct argv *a)
+static int add_one_host(struct argv *a, const struct scratch *s)
 {
-    return getenv("OMPI_MCA_btl") ? 0
-                                  : add_openmpi(a, openmpi_here->one_host, "");
+    return (!getenv("OMPI_MCA_btl") &&
+            add_openmpi(a, openmpi_here->one_host, "", s)) ||
+                   add_openmpi(a, openmpi_here->scratch, "", s)
+               ? -1
+               : 0;
 }
 
 // mpirun reaches hosts as hosts.c does: by LOCKSTEP_RSH if it is set.
-static int add_hosts(struct argv *a, const char *hosts)
+// The folders of *s are only on this host.
+static int add_hosts(struct argv *a, const char *hosts, const struct scratch *s)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
     return argv_add(a, "--hostfile") || argv_add(a, "%s", hosts) ||
                    argv_add(a, "-x") || argv_add(a, "%s", secret_name()) ||
-                   (agent && add_openmpi(a, openmpi_here->reach, agent))
+                   (agent && add_openmpi(a, openmpi_here->reach, agent, s)) ||
+                   add_openmpi(a, openmpi_here->scratch_here, "", s)
                ? -1
                : 0;
 }
@@ -109,8 +120,9 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
         setenv("LOCKSTEP_EMULATED", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    struct scratch *s = NULL;
     struct argv *a = mem_alloc(1, sizeof *a);
-    int err = a ? secret_make() : -1;
+    int err = a ? secret_make() || scratch_open(&s) : -1;
     if (!err)
         err = argv_add(a, "mpirun") || argv_add(a, "-n") ||
               argv_add(a, "%d", r->workers + servers) ||
@@ -122,9 +134,9 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
               (getenv("LOCKSTEP_RESTARTS") &&
                (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
-                       add_emulated(a, net, r->workers, servers))) ||
-              (!net && !r->hosts[0] && add_one_host(a)) ||
-              (r->hosts[0] && add_hosts(a, r->hosts)) ||
+                       add_emulated(a, net, r->workers, servers, s))) ||
+              (!net && !r->hosts[0] && add_one_host(a, s)) ||
+              (r->hosts[0] && add_hosts(a, r->hosts, s)) ||
               (r->workers > cores_count() &&
                (argv_add(a, "--mca") || argv_add(a, "mpi_yield_when_idle") ||
                 argv_add(a, "1"))) ||
@@ -136,9 +148,12 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
     struct job_child child = {.kind = JOB_MPIRUN,
                               .rank = servers ? r->workers : 0};
     child.argv = a ? a->at : NULL;
+    child.scratch = s;
     child.host = net ? netns_name(net, 0) : NULL;
     if (!err)
         err = job_start(j, &child);
+    if (err)
+        scratch_close(&s);
     mem_free(a);
     return err ? -1 : 0;
 }

@@ -37,7 +37,7 @@ void mpirun_begin(struct mpirun_report *m, int rank);
 // the workers.
 void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME]);
 
-// Returns whether the rank's line is one of base/beat.h, and notes what it says.
+// Returns whether the line is one of base/beat.h, and notes what it says.
 bool mpirun_beat(struct mpirun_report *m, int rank, const char *text);
 
 // `seconds` have passed. Returns whether ranks have been silent for longer than

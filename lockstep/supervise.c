@@ -15,6 +15,7 @@
 #include "lockstep/child.h"
 #include "lockstep/mpirun.h"
 #include "lockstep/progress.h"
+#include "lockstep/scratch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +28,7 @@
 
 enum stage { RUNNING, SETTLING, JUDGING, ENDING, KILLING };
 
-static const double judge_s = 0.25, strays_s = 30;
+static const double judge_s = 0.25;
 
 struct job {
     struct job_config config;
@@ -42,7 +43,8 @@ struct job {
     int stopped_by;       // the signal that we got; 0: none
     struct child *failed; // the likeliest cause of a failure; NULL: none
     struct mpirun_report mpi;
-    uint64_t turn_ns; // of the last turn of the loop
+    struct scratch *scratch; // of mpirun; NULL: none
+    uint64_t turn_ns;        // of the last turn of the loop
     char late[512];   // the error if ranks of mpirun were silent for too long
     const char *mark; // job_answer() waits for a line that begins so
     char *answer;
@@ -162,6 +164,7 @@ int job_start(struct job *j, const struct job_child *what)
         return 0;
     j->mpi.workers = what->rank;
     j->mpi.most = j->config.mpirun;
+    j->scratch = what->scratch;
     return 0;
 }
 
@@ -443,35 +446,6 @@ bool job_crashed(const struct job *j)
     return j->crashed;
 }
 
-// Kills processes that ended children left behind. They are our children now
-// (subreaper). Killing them can leave us more children, so it repeats.
-static void kill_strays(void)
-{
-    char path[64];
-    uint64_t began = now_ns();
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    for (;;) {
-        FILE *f = fopen(path, "re");
-        int pid, n = 0;
-        if (!f)
-            return;
-        for (; fscanf(f, "%d", &pid) == 1; n++)
-            kill(pid, SIGKILL);
-        fclose(f);
-        if (n == 0)
-            return;
-        if ((double)(now_ns() - began) > strays_s * 1e9) {
-            log_line("%d processes do not end after SIGKILL; the last one has "
-                     "process id %d",
-                     n, pid);
-            return;
-        }
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
-        usleep(10000);
-    }
-}
-
 void job_close(struct job **job)
 {
     struct job *j = *job;
@@ -483,10 +457,11 @@ void job_close(struct job **job)
             enter(j, ENDING, SIGTERM);
         while (count_alive(j, false) > 0)
             listen_once(j, 200);
-        kill_strays();
+        child_kill_strays();
         close(j->signals);
         sigprocmask(SIG_SETMASK, &j->before, NULL);
     }
+    scratch_close(&j->scratch);
     if (j->log)
         fclose(j->log);
     mem_free(j->mpi.last);

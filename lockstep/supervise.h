@@ -21,13 +21,14 @@
 #include <stddef.h>
 
 struct progress;
+struct scratch;
 struct job;
 struct job_again;
 
 enum { JOB_NAME = 24 };
 
-// How long the ranks of mpirun may print nothing. Open MPI waits for ever for a rank that
-// does not start, and hands nothing on once mpirun itself is frozen.
+// How long the ranks of mpirun may print nothing. Open MPI waits for ever for a
+// rank that does not start, and hands nothing on once mpirun itself is frozen.
 struct mpirun_limits {
     int ranks;      // that mpirun starts
     double start_s; // before a rank has joined the others; 0: no limits at all
@@ -64,12 +65,13 @@ enum job_kind {
 
 struct job_child {
     enum job_kind kind;
-    int rank;               // of a worker or server among its kind; of mpirun:
-                            // the number of workers, 0: all ranks are workers
-    char *const *argv;      // NULL-terminated; argv[0] a path, or in PATH
-    const cpu_set_t *cores; // NULL: any
-    const char *host;       // its emulated host (netns.h); NULL: this host
-    bool watched;           // its standard input stays open while we live
+    int rank;                // of a worker or server among its kind; of mpirun:
+                             // the number of workers, 0: all ranks are workers
+    char *const *argv;       // NULL-terminated; argv[0] a path, or in PATH
+    const cpu_set_t *cores;  // NULL: any
+    const char *host;        // its emulated host (netns.h); NULL: this host
+    bool watched;            // its standard input stays open while we live
+    struct scratch *scratch; // of mpirun; the job takes it if it starts
 };
 
 // Opens a job without children. The caller closes *j in both cases. 0, or -1

@@ -235,6 +235,38 @@ static void a_frozen_mpirun_ends_the_job(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
+// mpirun's files are in folders of the job, and no file stays. If the launcher
+// was killed, the next one removes them.
+static void mpirun_leaves_no_files(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            "mkdir tmp; export TMPDIR=$PWD/tmp; " NOBODY
+            "lockstep train %s sync=allreduce workers=2 steps=1000000 "
+            "out=litter & p=$!; "
+            "until [ -s litter/steps.1.csv ] && "
+            "[ $(wc -l < litter/steps.1.csv) -gt 2 ]; do sleep 0.05; done; "
+            "read v < /proc/$p/task/$p/children; "
+            "tr '\\0' '\\n' < /proc/$v/cmdline | grep /lockstep-mpi- > "
+            "folders; for f in $(cat folders); do "
+            "[ -n \"$(ls $f)\" ] || echo $f is empty; done; "
+            "kill -9 $p; wait $p; cat folders; ls -d $(cat folders) | wc -l",
+            tiny);
+    assert_status(&j, 0);
+    assert_null(strstr(j.out, "empty"));
+    assert_non_null(strstr(j.out, "/tmp/lockstep-mpi-"));
+    assert_non_null(strstr(j.out, "/dev/shm/lockstep-mpi-"));
+    assert_non_null(strstr(j.out, "\n2\n"));
+    assert_int_equal(job_processes(20), 0);
+    job_run(&j, 60,
+            "export TMPDIR=$PWD/tmp; " NOBODY "lockstep train %s "
+            "sync=allreduce workers=2 out=clean && [ -z \"$(ls tmp)\" ] && "
+            "for f in $(cat folders); do [ ! -e $f ] || exit 5; done",
+            tiny);
+    assert_status(&j, 0);
+}
+
 // The file PBS_NODEFILE has one line for each slot.
 static void pbs_names_the_hosts(void **state)
 {
@@ -335,6 +367,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_worker_trains_alone),
         cmocka_unit_test(own_carriers_start_without_mpirun),
         cmocka_unit_test(a_frozen_mpirun_ends_the_job),
+        cmocka_unit_test(mpirun_leaves_no_files),
         cmocka_unit_test(pbs_names_the_hosts),
         cmocka_unit_test(example_scripts_run),
         cmocka_unit_test(the_secret_is_in_no_command_line),

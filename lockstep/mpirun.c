@@ -110,8 +110,9 @@ bool mpirun_late(struct mpirun_report *m, double seconds, char *why,
         return false;
     for (int r = 0; r < n && r < MPIRUN_RANKS; r++)
         m->quiet_s[r] += seconds;
-    late = list_late(m, n, true, most->quiet_s, who, sizeof who);
-    if (late) {
+    if (list_late(m, n, true, most->quiet_s, who, sizeof who)) {
+        // with those that fell silent at the same time, but said a line later
+        late = list_late(m, n, true, most->quiet_s / 2, who, sizeof who);
         snprintf(why, size,
                  "mpirun: no sign of life of %d of %d processes within %g s: "
                  "%s",

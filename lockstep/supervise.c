@@ -233,8 +233,10 @@ static void lose(struct job *j, struct child *c)
     const struct job_again *again = j->config.again;
     char text[CHILD_LINE];
     snprintf(text, sizeof text, "%s; the other workers go on", fail_message());
+    bool lost = !c->began && !child_error(c->last);
     double wait_s =
-        again ? again->wanted(again->ctx, c->rank, text, sizeof text) : -1;
+        again ? again->wanted(again->ctx, c->rank, lost, text, sizeof text)
+              : -1;
     if (wait_s >= 0)
         c->again_ns = now_ns() + (uint64_t)(wait_s * 1e9);
     write_out(j, "lockstep", text, stderr);

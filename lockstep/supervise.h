@@ -48,9 +48,10 @@ struct job_config {
 
 // Starts a dead worker of an elastic job again, while other workers go on.
 struct job_again {
-    // Returns the seconds until it is started again; below 0: never. Appends
-    // the decision to *why, which says why the worker died.
-    double (*wanted)(void *ctx, int rank, char *why, size_t size);
+    // Returns the seconds until it is started again; below 0: never. `lost`: it
+    // died without an error of its own, before it made a step. Appends the
+    // decision to *why, which says why the worker died.
+    double (*wanted)(void *ctx, int rank, bool lost, char *why, size_t size);
     // Starts it by job_start(). 0, or -1 after fail().
     int (*start)(void *ctx, struct job *j, int rank);
     void *ctx;

@@ -183,10 +183,11 @@ struct again {
     char servers[LAUNCH_ENDPOINTS];
 };
 
-static double worker_wanted(void *ctx, int rank, char *why, size_t size)
+static double worker_wanted(void *ctx, int rank, bool lost, char *why,
+                            size_t size)
 {
     struct again *a = ctx;
-    return restart_worker_wanted(a->restart, a->run, rank, why, size);
+    return restart_worker_wanted(a->restart, a->run, rank, lost, why, size);
 }
 
 static int start_worker(void *ctx, struct job *j, int rank)
@@ -195,10 +196,15 @@ static int start_worker(void *ctx, struct job *j, int rank)
     return launch_worker(j, a->run, a->net, rank, a->servers);
 }
 
-// Starts and supervises the job. Returns what job_run() returns. *crashed is
-// true if the log may tell more than the message.
+// How a start of the job ended.
+struct ending {
+    bool crashed; // without an error of its own: the log may tell more
+    bool stepped; // it made a step
+};
+
+// Starts and supervises the job. Returns what job_run() returns.
 static int supervise(struct run *r, struct restart *restart,
-                     const char *log_path, bool *crashed)
+                     const char *log_path, struct ending *e)
 {
     struct progress *progress = NULL;
     struct job *j = NULL;
@@ -224,7 +230,8 @@ static int supervise(struct run *r, struct restart *restart,
     int status = job_open(&j, &config) || launch(j, r, net, a.servers) ? -1 : 0;
     if (status == 0)
         status = job_run(j);
-    *crashed = j && job_crashed(j);
+    e->crashed = j && job_crashed(j);
+    e->stepped = progress_step(progress) > 0;
     job_close(&j);
     netns_close(&net);
     progress_close(&progress);
@@ -248,20 +255,21 @@ static int forget(const struct run *r)
 // fail().
 static int train_locked(struct run *r, bool made)
 {
-    bool crashed = false;
+    struct ending e = {0};
     char log_path[CONFIG_PATH];
     if (check(r) || text_into(log_path, sizeof log_path, "%s/log.txt", r->out))
         return made ? forget(r) : -1;
     signal(SIGXFSZ, SIG_IGN); // as train/main.c does
     uint64_t start = now_ns();
     struct restart again = {0};
-    int status = supervise(r, &again, log_path, &crashed);
-    while (status < 0 && began(r) && restart_wanted(&again, r, log_path))
-        status = supervise(r, &again, log_path, &crashed);
+    int status = supervise(r, &again, log_path, &e);
+    while (status < 0 &&
+           restart_wanted(&again, r, log_path, e.crashed && !e.stepped))
+        status = supervise(r, &again, log_path, &e);
     if (began(r) && (status != 0 || !is_there(r, "steps.csv")))
         status = merge_rows(r, status);
     double seconds = (double)(now_ns() - start) * 1e-9;
-    if (status < 0 && made && !crashed && !began(r))
+    if (status < 0 && made && !e.crashed && !began(r))
         return forget(r);
     if (status < 0 && access(log_path, F_OK))
         return -1;

@@ -289,7 +289,8 @@ static int train(int nwords, char **words)
     bool made = false;
     config_defaults(&r);
     if (config_read(&r, nwords, words) || hosts_of_job(&r) ||
-        config_say_changes(&r) || choose_out(&r, &made))
+        config_check_hosts(&r) || config_say_changes(&r) ||
+        choose_out(&r, &made))
         return -1;
     int lock = take_lock(&r);
     if (lock < 0)

@@ -204,6 +204,27 @@ void child_signal(const struct child *c, int sig)
         kill(-c->pid, sig);
 }
 
+bool child_kill_stopped(struct child *c, double seconds, double most,
+                        char line[CHILD_LINE])
+{
+    if (!c->alive || !c->stopped || (c->stopped_s += seconds) < most)
+        return false;
+    snprintf(line, CHILD_LINE,
+             "%s: a signal has stopped it for %g s; it is killed", c->name,
+             most);
+    child_signal(c, SIGKILL);
+    c->stopped = false;
+    return true;
+}
+
+bool child_any_stopped(const struct child *c, int n, enum job_kind kind)
+{
+    for (int i = 0; i < n; i++)
+        if (c[i].alive && c[i].stopped && c[i].kind == kind)
+            return true;
+    return false;
+}
+
 void child_close(struct child *c, child_line *fn, void *ctx)
 {
     for (int s = 0; s < 2; s++) {

@@ -242,10 +242,12 @@ static void lose(struct job *j, struct child *c)
     write_out(j, "lockstep", text, stderr);
 }
 
-// Handles a child that ended with a failure.
+// Handles a child that ended with a failure. If a server has been stopped, no
+// worker can go on without it, so the job has failed.
 static void note_failure(struct job *j, struct child *c)
 {
-    if (j->config.elastic && c->kind == JOB_WORKER) {
+    bool served = !child_any_stopped(j->children, j->n, JOB_SERVER);
+    if (j->config.elastic && c->kind == JOB_WORKER && served) {
         fail_with(j, c->name, c->status, c->last, "");
         lose(j, c);
         return;
@@ -276,10 +278,14 @@ static void reap(struct job *j)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
         for (int i = 0; i < j->n; i++) {
             struct child *c = &j->children[i];
             if (c->pid != pid || !c->alive)
+                continue;
+            c->stopped = WIFSTOPPED(status);
+            c->stopped_s = 0;
+            if (c->stopped || WIFCONTINUED(status))
                 continue;
             c->alive = false;
             c->status = status;
@@ -310,21 +316,35 @@ static void take_signals(struct job *j)
     reap(j);
 }
 
+// Kills children that have been stopped for too long: the others may be done
+// without them, and then nobody else notices it.
+static void check_stopped(struct job *j, double seconds)
+{
+    char line[CHILD_LINE];
+    for (int i = 0; i < j->n; i++)
+        if (child_kill_stopped(&j->children[i], seconds, j->config.stopped_s,
+                               line))
+            write_out(j, "lockstep", line, stderr);
+}
+
 // Ends the job if ranks of mpirun have been silent for too long, and mpirun if
-// all ranks are done. A turn in which this process itself was stopped counts
-// one second.
-static void check_ranks(struct job *j)
+// all ranks are done.
+static void check_ranks(struct job *j, double seconds)
+{
+    if (mpirun_done(&j->mpi))
+        enter(j, SETTLING, 0);
+    else if (mpirun_late(&j->mpi, seconds, j->late, sizeof j->late))
+        enter(j, ENDING, SIGTERM);
+}
+
+// Returns the seconds since the last turn of the loop. A turn in which this
+// process itself was stopped counts one second.
+static double end_turn(struct job *j)
 {
     uint64_t now = now_ns();
     double seconds = j->turn_ns ? (double)(now - j->turn_ns) * 1e-9 : 0;
     j->turn_ns = now;
-    if (j->stage != RUNNING)
-        return;
-    if (mpirun_done(&j->mpi))
-        enter(j, SETTLING, 0);
-    else if (mpirun_late(&j->mpi, seconds < 1 ? seconds : 1, j->late,
-                         sizeof j->late))
-        enter(j, ENDING, SIGTERM);
+    return seconds < 1 ? seconds : 1;
 }
 
 // Starts those dead workers again whose wait is over, unless the job is ending.
@@ -349,7 +369,11 @@ static void start_again(struct job *j)
 
 static void escalate(struct job *j)
 {
-    check_ranks(j);
+    double seconds = end_turn(j);
+    if (j->stage == RUNNING && j->config.stopped_s > 0)
+        check_stopped(j, seconds);
+    if (j->stage == RUNNING)
+        check_ranks(j, seconds);
     start_again(j);
     if (j->stage == RUNNING || now_ns() < j->deadline_ns)
         return;

@@ -40,6 +40,8 @@ struct job_config {
     const char *log_path;          // "": no log
     struct progress *progress;     // borrowed
     double grace_s;                // between SIGTERM and SIGKILL
+    double stopped_s;              // a child that a signal has stopped for
+                                   // longer is killed; 0: never
     bool elastic;                  // go on while one worker lives
     const struct job_again *again; // restarts dead workers; NULL: never
     struct mpirun_limits mpirun;   // if mpirun starts the workers

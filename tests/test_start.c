@@ -1,11 +1,13 @@
 // test_start.c - Open MPI would wait for ever for a rank that does not start,
 // and for a rank that mpirun does not hear any more. The launcher ends such a
-// job at a deadline, and mpirun with it.
+// job at a deadline, and mpirun with it; also a process that was stopped.
 
 #include "lockstep/supervise.h"
 
 #include "base/base.h"
 #include "lockstep/progress.h"
+
+#include <string.h>
 
 #include "tests/test.h"
 
@@ -72,6 +74,61 @@ static void a_frozen_mpirun_is_killed(void **state)
                         "2 s: rank 1, server 0");
 }
 
+// Runs two scripts, the first as a child of `kind`, the other as a worker.
+static int run_two(enum job_kind kind, const char *first, const char *second,
+                   bool elastic)
+{
+    struct job *j = NULL;
+    struct progress *progress = NULL;
+    char sh[] = "/bin/sh", flag[] = "-c", text[2][256];
+    struct job_config config = {.children = 2,
+                                .log_path = "",
+                                .grace_s = 0.2,
+                                .stopped_s = kind == JOB_SERVER ? 100 : 0.3,
+                                .elastic = elastic};
+    snprintf(text[0], sizeof text[0], "%s", first);
+    snprintf(text[1], sizeof text[1], "%s", second);
+    assert_int_equal(progress_open(&progress), 0);
+    config.progress = progress;
+    assert_int_equal(job_open(&j, &config), 0);
+    for (int i = 0; i < 2; i++) {
+        char *argv[] = {sh, flag, text[i], NULL};
+        struct job_child child = {.kind = i ? JOB_WORKER : kind,
+                                  .rank = i,
+                                  .argv = argv};
+        assert_int_equal(job_start(j, &child), 0);
+    }
+    int rc = job_run(j);
+    job_close(&j);
+    progress_close(&progress);
+    return rc;
+}
+
+// The other worker is done and does not miss it.
+static void a_stopped_worker_is_killed(void **state)
+{
+    (void)state;
+    static const char stop[] = "kill -STOP $$";
+    assert_int_equal(run_two(JOB_WORKER, "exit 0", stop, false), -1);
+    assert_non_null(strstr(fail_message(), "rank 1: killed by signal 9"));
+    assert_int_equal(run_two(JOB_WORKER, "exit 0", stop, true), 0);
+}
+
+// In an elastic job, too, a worker that gives up on a stopped server was not
+// lost alone: the job failed.
+static void workers_need_their_server(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        run_two(JOB_SERVER, "kill -STOP $$; sleep 100",
+                "read p rest < /proc/$PPID/task/$PPID/children; "
+                "until grep -q ') T ' /proc/$p/stat; do sleep 0.02; done; "
+                "echo '@error server 0: no answer' >&2; exit 1",
+                true),
+        -1);
+    assert_string_equal(fail_message(), "rank 1: server 0: no answer");
+}
+
 // The ranks of a job have ended well, and mpirun does not notice it.
 static void mpirun_cannot_outlive_its_ranks(void **state)
 {
@@ -89,6 +146,8 @@ int main(void)
         cmocka_unit_test(a_rank_that_prints_has_started),
         cmocka_unit_test(a_frozen_mpirun_is_killed),
         cmocka_unit_test(mpirun_cannot_outlive_its_ranks),
+        cmocka_unit_test(a_stopped_worker_is_killed),
+        cmocka_unit_test(workers_need_their_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,14 +94,13 @@ static int add_one_host(struct argv *a, const struct scratch *s)
 }
 
 // mpirun reaches hosts as hosts.c does: by LOCKSTEP_RSH if it is set.
-// The folders of *s are only on this host.
+// Other hosts do not have the folders of *s, so Open MPI uses its own there.
 static int add_hosts(struct argv *a, const char *hosts, const struct scratch *s)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
     return argv_add(a, "--hostfile") || argv_add(a, "%s", hosts) ||
                    argv_add(a, "-x") || argv_add(a, "%s", secret_name()) ||
-                   (agent && add_openmpi(a, openmpi_here->reach, agent, s)) ||
-                   add_openmpi(a, openmpi_here->scratch_here, "", s)
+                   (agent && add_openmpi(a, openmpi_here->reach, agent, s))
                ? -1
                : 0;
 }

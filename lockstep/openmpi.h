@@ -14,14 +14,13 @@ struct openmpi_failure {
 
 struct openmpi {
     // Options of mpirun, separated by blanks.
-    const char *one_host;     // ranks of one host, with shared memory
-    const char *emulated;     // emulated hosts: %agent reaches them, %subnet is
-                              // their network
-    const char *reach;        // hosts that %agent reaches instead of ssh
-    const char *scratch;      // the folders %files and %memory on all hosts
-    const char *scratch_here; // the same on this host alone
-    const char *tag_end;      // text between the tag of a line and the line
-    bool blank_ends;          // an empty line ends a paragraph of mpirun's own
+    const char *one_host; // ranks of one host, with shared memory
+    const char *emulated; // emulated hosts: %agent reaches them, %subnet is
+                          // their network
+    const char *reach;    // hosts that %agent reaches instead of ssh
+    const char *scratch;  // its files, on one host: in %files and %memory
+    const char *tag_end;  // text between the tag of a line and the line
+    bool blank_ends;      // an empty line ends a paragraph of mpirun's own
     // Reads a line of mpirun's own; keeps what it says about a failure.
     void (*note)(struct openmpi_failure *f, const char *text);
 };

@@ -52,7 +52,6 @@ const struct openmpi openmpi_4 = {
     .reach = "--mca plm_rsh_agent %agent",
     .scratch = "--mca orte_tmpdir_base %files "
                "--mca btl_vader_backing_directory %memory",
-    .scratch_here = "--mca orte_local_tmpdir_base %files",
     .tag_end = "",
     .blank_ends = true,
     .note = note,

@@ -44,7 +44,6 @@ const struct openmpi openmpi_5 = {
     .reach = "--prtemca plm_ssh_agent %agent",
     .scratch = "--prtemca prte_tmpdir_base %files "
                "--mca btl_sm_backing_directory %memory",
-    .scratch_here = "--prtemca prte_local_tmpdir_base %files",
     .tag_end = " ",
     .note = note,
 };

@@ -208,11 +208,11 @@ def secret_of(pid):
     return b""
 
 
-def a_connection_may_break(place):
-    """The job ends, names the rank, and leaves no process on the hosts."""
-    p = place.start("train", *TINY, "steps=1000000", "sync=dps", "hosts=hosts",
-                    "out=broken")
-    steps = place.folder / "broken" / "steps.1.csv"
+def break_connection(place, sync):
+    out = f"broken-{sync}"
+    p = place.start("train", *TINY, "steps=1000000", f"sync={sync}",
+                    "hosts=hosts", f"out={out}")
+    steps = place.folder / out / "steps.1.csv"
     wait_for("steps", lambda: p.poll() is not None or
              steps.exists() and steps.read_text().count("\n") > 5)
     far = trainers(place.sshd.pid)
@@ -228,6 +228,12 @@ def a_connection_may_break(place):
     said = p.communicate(timeout=LIMIT_S)[0]
     assert p.returncode == 1 and "rank 1" in said, said
     wait_for("nothing is left there", lambda: not trainers(place.sshd.pid))
+
+
+def a_connection_may_break(place):
+    """The job ends, names the rank, and leaves no process on the hosts."""
+    for sync in "dps", "ring":
+        break_connection(place, sync)
 
 
 def a_refused_login_is_reported(place):

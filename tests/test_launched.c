@@ -206,6 +206,13 @@ static void own_carriers_start_without_mpirun(void **state)
         assert_status(&j, 0);
         assert_false(job_has("asked-mpi"));
     }
+    job_run(&j, 60,
+            "rm -rf own; " NOBODY "SLURM_JOB_NUM_NODES=2 lockstep train %s "
+            "sync=ring workers=2 out=own",
+            tiny);
+    assert_status(&j, 0);
+    assert_prints(&j, "this Slurm job has 2 nodes, and all processes run on "
+                      "this one; try: examples/slurm.sh, or hosts=FILE");
     for (size_t i = 0; i < sizeof mpi / sizeof *mpi; i++) {
         job_run(&j, 60,
                 "rm -f asked-mpi; " NOBODY "PATH=$PWD/mpi:$PATH lockstep "

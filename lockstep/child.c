@@ -225,6 +225,11 @@ bool child_any_stopped(const struct child *c, int n, enum job_kind kind)
     return false;
 }
 
+int child_guilt(const struct child *c)
+{
+    return 2 * WIFSIGNALED(c->status) + (c->kind != JOB_SERVER);
+}
+
 void child_close(struct child *c, child_line *fn, void *ctx)
 {
     for (int s = 0; s < 2; s++) {

@@ -58,6 +58,11 @@ bool child_kill_stopped(struct child *c, double seconds, double most,
 // Returns whether a signal has stopped one of n children of this kind.
 bool child_any_stopped(const struct child *c, int n, enum job_kind kind);
 
+// Ranks failed children: the highest is the likeliest cause. A child killed by
+// a signal is likelier than one that ended with an error. A worker is likelier
+// than a server, which ends with an error when a worker is gone.
+int child_guilt(const struct child *c);
+
 // Reads the rest of both streams and closes them and the child's input. A last
 // line without a newline counts as a line.
 void child_close(struct child *c, child_line *fn, void *ctx);

@@ -198,14 +198,6 @@ static int count_alive(const struct job *j, bool workers_only)
     return n;
 }
 
-// Ranks failed children: the highest is the likeliest cause. A child killed by
-// a signal is likelier than one that ended with an error. A worker is likelier
-// than a server, which ends with an error when a worker is gone.
-static int guilt(const struct child *c)
-{
-    return 2 * WIFSIGNALED(c->status) + works(c);
-}
-
 // Calls fail() with the reason why a process ended: the error that it printed,
 // or else its status and its last line. The only process of a job needs no
 // name. Returns -1.
@@ -252,7 +244,7 @@ static void note_failure(struct job *j, struct child *c)
         lose(j, c);
         return;
     }
-    if (!j->failed || guilt(c) > guilt(j->failed))
+    if (!j->failed || child_guilt(c) > child_guilt(j->failed))
         j->failed = c;
 }
 
@@ -370,10 +362,10 @@ static void start_again(struct job *j)
 static void escalate(struct job *j)
 {
     double seconds = end_turn(j);
-    if (j->stage == RUNNING && j->config.stopped_s > 0)
-        check_stopped(j, seconds);
     if (j->stage == RUNNING)
         check_ranks(j, seconds);
+    if (j->stage == RUNNING && j->config.stopped_s > 0)
+        check_stopped(j, seconds);
     start_again(j);
     if (j->stage == RUNNING || now_ns() < j->deadline_ns)
         return;
@@ -470,6 +462,11 @@ int job_run(struct job *j)
 bool job_crashed(const struct job *j)
 {
     return j->crashed;
+}
+
+bool job_stopped(const struct job *j)
+{
+    return j->stopped_by != 0;
 }
 
 void job_close(struct job **job)

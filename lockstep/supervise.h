@@ -100,6 +100,9 @@ int job_run(struct job *j);
 // own. Then the log may tell more than the message.
 bool job_crashed(const struct job *j);
 
+// Returns whether a signal to this process has stopped the job.
+bool job_stopped(const struct job *j);
+
 // Ends all processes that still run, and frees the job.
 void job_close(struct job **j);
 

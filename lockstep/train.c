@@ -229,7 +229,7 @@ static int supervise(struct run *r, struct restart *restart,
     }
     config.progress = progress;
     int status = job_open(&j, &config) || launch(j, r, net, a.servers) ? -1 : 0;
-    if (status == 0)
+    if (status == 0 || (j && job_stopped(j)))
         status = job_run(j);
     e->crashed = j && job_crashed(j);
     e->stepped = progress_step(progress) > 0;

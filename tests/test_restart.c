@@ -233,6 +233,23 @@ static void a_start_may_fail(void **state)
     }
 }
 
+// A signal during the start ends the job: it is no loss.
+static void a_start_may_be_stopped(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "printf '127.0.0.2\n' > far; printf '#!/bin/sh\\ntouch asked; "
+            "exec sleep 100\\n' > rsh; chmod +x rsh; LOCKSTEP_RSH=$PWD/rsh "
+            "lockstep train %s sync=ring workers=2 hosts=far steps=30 save=10 "
+            "restarts=2 out=stopped & p=$!; "
+            "until [ -e asked ]; do sleep 0.02; done; kill -TERM $p; wait $p",
+            tiny);
+    assert_status(&j, 128 + SIGTERM);
+    assert_null(strstr(j.out, "restart 1"));
+    assert_int_equal(job_processes(20), 0);
+}
+
 static void restarts_need_checkpoints(void **state)
 {
     (void)state;
@@ -254,6 +271,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_is_started_again_alone),
         cmocka_unit_test(the_other_workers_go_on),
         cmocka_unit_test(a_start_may_fail),
+        cmocka_unit_test(a_start_may_be_stopped),
         cmocka_unit_test(restarts_need_checkpoints),
     };
     if (argc > 1)

@@ -50,8 +50,8 @@ void child_read(struct child *c, int s, child_line *fn, void *ctx);
 // Sends a signal to the child and to all processes of its process group.
 void child_signal(const struct child *c, int sig);
 
-// `seconds` have passed. If a signal has stopped the child for `most` seconds in
-// all, kills it, writes to line[] that it does so, and returns true.
+// `seconds` have passed. If a signal has stopped the child for `most` seconds,
+// kills it, writes to line[] that it does so, and returns true.
 bool child_kill_stopped(struct child *c, double seconds, double most,
                         char line[CHILD_LINE]);
 

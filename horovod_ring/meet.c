@@ -15,8 +15,13 @@
 // at the same time. A connection that comes in has an entry of a few hundred
 // bytes in a list of fixed length. It is dropped if its handshake takes longer
 // than a quarter of the time that was left until the deadline when it came in.
-// When the list is full, the oldest entry is dropped, and that caller calls
-// again.
+// When the list is full, an entry that chance chooses is dropped, and that
+// caller calls again.
+//
+// So strangers who call without pause cannot keep a member out: few calls are
+// accepted in a turn of the loop, so that most entries live until the handshake
+// has ended; and a call that nobody accepts is repeated every second, while the
+// kernel would wait twice as long each time.
 
 #include "horovod_ring/meet.h"
 
@@ -33,7 +38,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { VERSION = 2, NONCE = 32, INCOMING = 64, LINES = 20 };
+enum { VERSION = 2, NONCE = 32, INCOMING = 64, TURN = 16, LINES = 20 };
+
+static const uint64_t call_again_ns = 1000000000;
 
 struct hello {
     char magic[8]; // "lockring"
@@ -56,7 +63,8 @@ struct place { // the address where a member listens; published
 // comes in.
 struct handshake {
     int fd;         // -1: none
-    uint64_t until; // when a connection that comes in is dropped, in ns
+    uint64_t until; // when a connection that comes in is dropped, and a call
+                    // that is not accepted is repeated, in ns
     enum { BEGUN, GREETED, PROVEN } phase;
     struct hello hello;
     struct answer answer;
@@ -73,8 +81,8 @@ struct connector {
     struct place *all;
     uint8_t secret[SECRET_KEY]; // zero if the job has none
     int listener, refused, nincoming, capacity;
-    struct handshake *out;      // by rank
-    struct handshake *incoming; // the oldest first
+    struct handshake *out; // by rank
+    struct handshake *incoming;
     struct pollfd *polls;
     uint64_t deadline;
 };
@@ -162,6 +170,7 @@ static int begin_call(struct connector *m, int to)
 {
     struct handshake *g = &m->out[to];
     drop(g);
+    g->until = now_ns() + call_again_ns;
     g->fd = tcp_begin(&m->all[to].address);
     return g->fd < 0 ? fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
                             m->all[to].host, fail_message())
@@ -282,10 +291,19 @@ static void drop_finished(struct connector *m, uint64_t now)
     m->nincoming = n;
 }
 
-// Accepts all connections that are waiting.
-static int accept_all(struct connector *m)
+// Makes space in the list.
+static void drop_one(struct connector *m, uint64_t now)
 {
-    for (;;) {
+    uint32_t chance;
+    secret_random(&chance, sizeof chance);
+    refuse(m, &m->incoming[chance % (uint32_t)m->nincoming]);
+    drop_finished(m, now);
+}
+
+// Accepts connections that are waiting, but not all of a flood.
+static int accept_some(struct connector *m)
+{
+    for (int i = 0; i < TURN; i++) {
         uint64_t now = now_ns();
         uint64_t left = now < m->deadline ? m->deadline - now : 0;
         int fd = tcp_accept(m->listener);
@@ -293,14 +311,13 @@ static int accept_all(struct connector *m)
             return 0;
         if (fd == TCP_FULL ? m->nincoming == 0 : fd < 0)
             return fail("%s: %s", m->name, fail_message());
-        if (fd < 0 || m->nincoming == m->capacity) {
-            refuse(m, &m->incoming[0]);
-            drop_finished(m, now);
-        }
+        if (fd < 0 || m->nincoming == m->capacity)
+            drop_one(m, now);
         if (fd >= 0)
             m->incoming[m->nincoming++] =
                 (struct handshake){.fd = fd, .until = now + left / 4};
     }
+    return 0;
 }
 
 // ---- the loop
@@ -346,14 +363,20 @@ static int poll_step(struct connector *m)
     if (poll(m->polls, (nfds_t)(1 + world + incoming), 100) < 0 &&
         errno != EINTR)
         return fail("%s: poll: %s", m->name, strerror(errno));
-    for (int r = 0; r < world; r++)
-        if (out[r].fd >= 0 && out[r].revents && continue_call(m, r))
+    uint64_t now = now_ns();
+    for (int r = 0; r < world; r++) {
+        const struct handshake *g = &m->out[r];
+        bool again = g->fd >= 0 && g->phase == BEGUN && now >= g->until;
+        if (out[r].fd >= 0 && out[r].revents ? continue_call(m, r)
+            : again                          ? begin_call(m, r)
+                                             : 0)
             return -1;
+    }
     for (int i = 0; i < incoming; i++)
         if (in[i].revents)
             continue_accept(m, &m->incoming[i]);
     drop_finished(m, now_ns());
-    return m->polls[0].revents ? accept_all(m) : 0;
+    return m->polls[0].revents ? accept_some(m) : 0;
 }
 
 static int meet_all(struct connector *m)

@@ -8,7 +8,7 @@
 #include "cluster/cluster.h"
 #include "config/backends.h"
 #include "lockstep/argv.h"
-#include "lockstep/launch.h"
+#include "lockstep/launch_mpi.h"
 #include "lockstep/progress.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"

@@ -12,8 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static const double strays_s = 30;
+
+// mpirun waits by select(), and aborts at a file descriptor of 1024: whoever
+// connects often enough could end the job.
+static void limit_files(void)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) || most.rlim_cur <= FD_SETSIZE)
+        return;
+    most.rlim_cur = FD_SETSIZE;
+    setrlimit(RLIMIT_NOFILE, &most);
+}
 
 // Runs in the child, between fork() and exec(). It may only call functions that
 // are safe there.
@@ -32,6 +47,8 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
     }
     if (what->cores)
         cores_take(what->cores);
+    if (what->kind == JOB_MPIRUN)
+        limit_files();
     sigprocmask(SIG_UNBLOCK, blocked, NULL);
     signal(SIGXFSZ, SIG_DFL); // Open MPI hangs if it is ignored
     execvp(what->argv[0], what->argv);
@@ -188,6 +205,32 @@ void child_signal(const struct child *c, int sig)
         kill(-c->pid, sig);
 }
 
+bool child_kill_stopped(struct child *c, double seconds, double most,
+                        char line[CHILD_LINE])
+{
+    if (!c->alive || !c->stopped || (c->stopped_s += seconds) < most)
+        return false;
+    snprintf(line, CHILD_LINE,
+             "%s: a signal has stopped it for %g s; it is killed", c->name,
+             most);
+    child_signal(c, SIGKILL);
+    c->stopped = false;
+    return true;
+}
+
+bool child_any_stopped(const struct child *c, int n, enum job_kind kind)
+{
+    for (int i = 0; i < n; i++)
+        if (c[i].alive && c[i].stopped && c[i].kind == kind)
+            return true;
+    return false;
+}
+
+int child_guilt(const struct child *c)
+{
+    return 2 * WIFSIGNALED(c->status) + (c->kind != JOB_SERVER);
+}
+
 void child_close(struct child *c, child_line *fn, void *ctx)
 {
     for (int s = 0; s < 2; s++) {
@@ -256,4 +299,32 @@ char *child_without_rank(char *text, int rank)
     char tag[16];
     int n = snprintf(tag, sizeof tag, "[%d] ", rank);
     return strncmp(text, tag, (size_t)n) == 0 ? text + n : text;
+}
+
+// Killing them can leave us more children, so it repeats.
+void child_kill_strays(void)
+{
+    char path[64];
+    uint64_t began = now_ns();
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    for (;;) {
+        FILE *f = fopen(path, "re");
+        int pid, n = 0;
+        if (!f)
+            return;
+        for (; fscanf(f, "%d", &pid) == 1; n++)
+            kill(pid, SIGKILL);
+        fclose(f);
+        if (n == 0)
+            return;
+        if ((double)(now_ns() - began) > strays_s * 1e9) {
+            log_line("%d processes do not end after SIGKILL; the last one has "
+                     "process id %d",
+                     n, pid);
+            return;
+        }
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+        usleep(10000);
+    }
 }

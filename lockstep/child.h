@@ -24,9 +24,12 @@ struct child {
     char name[JOB_NAME]; // "rank 0", "server 1", "mpirun"
     pid_t pid;
     bool alive;
-    int status;               // of waitpid(), once not alive
-    uint64_t again_ns;        // when it will be started again; 0: never
-    bool undecided;           // it died, alone or like all (elastic.h)
+    int status;        // of waitpid(), once not alive
+    uint64_t again_ns; // when it will be started again; 0: never
+    bool undecided;    // it died, alone or like all (elastic.h)
+    bool late;         // it was started again
+    bool stopped;      // by SIGSTOP, for so long:
+    double stopped_s;
     int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
     char last[CHILD_LAST];    // see child_keep_last()
@@ -48,9 +51,26 @@ void child_read(struct child *c, int s, child_line *fn, void *ctx);
 // Sends a signal to the child and to all processes of its process group.
 void child_signal(const struct child *c, int sig);
 
+// `seconds` have passed. If a signal has stopped the child for `most` seconds,
+// kills it, writes to line[] that it does so, and returns true.
+bool child_kill_stopped(struct child *c, double seconds, double most,
+                        char line[CHILD_LINE]);
+
+// Returns whether a signal has stopped one of n children of this kind.
+bool child_any_stopped(const struct child *c, int n, enum job_kind kind);
+
+// Ranks failed children: the highest is the likeliest cause. A child killed by
+// a signal is likelier than one that ended with an error. A worker is likelier
+// than a server, which ends with an error when a worker is gone.
+int child_guilt(const struct child *c);
+
 // Reads the rest of both streams and closes them and the child's input. A last
 // line without a newline counts as a line.
 void child_close(struct child *c, child_line *fn, void *ctx);
+
+// Kills processes that ended children left behind. They are our children now
+// (subreaper).
+void child_kill_strays(void);
 
 // Writes the status of waitpid() as text: "exit code 3", "killed by signal 9
 // (SIGKILL, Killed)".

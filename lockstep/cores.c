@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,4 +63,17 @@ void cores_take(const cpu_set_t *cores)
                 "cores: %s: this worker is not kept on cores of its own, which "
                 "may make it slower\n",
                 strerror(errno));
+}
+
+// train/main.c does the same, but only for the trainer; this is for every
+// program that is launched. If workers share cores, threads do not spin at all:
+// a run with spinning threads took ten times as long on a busy machine.
+void cores_wait_politely(bool oversubscribed)
+{
+    if (getenv("OMP_WAIT_POLICY"))
+        return; // the user chose
+    if (oversubscribed)
+        setenv("OMP_WAIT_POLICY", "passive", 0);
+    else
+        setenv("GOMP_SPINCOUNT", "1000", 0);
 }

@@ -20,4 +20,8 @@ int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed);
 // cores. It may be called between fork() and exec().
 void cores_take(const cpu_set_t *cores);
 
+// Sets in the environment how long the threads of OpenMP spin in the programs
+// that are started from now on. Does not change what the user has set.
+void cores_wait_politely(bool oversubscribed);
+
 #endif

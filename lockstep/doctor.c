@@ -126,7 +126,7 @@ static void look_at_libraries(struct doctor *d)
 static void look_for_programs(struct doctor *d)
 {
     look_for_program(d, FINDING_LACK, "Open MPI", "mpirun --version 2>&1",
-                     "starts sync=allreduce and sync=ring",
+                     "starts sync=allreduce and what else sends by MPI",
                      "apt-get install openmpi-bin, or ./install");
     look_for_program(d, FINDING_LACK, "gnuplot", "gnuplot --version 2>&1",
                      "draws the plots",

@@ -228,8 +228,8 @@ static void compare_interfaces(struct visit *v)
             snprintf(text, sizeof text, "%s on one host, %s on another", first,
                      name);
             doctor_say(v->doctor, FINDING_WITHOUT, "iface=", text,
-                       "with sps and dps, no iface=; backends that run under "
-                       "mpirun need one name on all hosts");
+                       "with sps and dps, no iface=; other backends need one "
+                       "name on all hosts");
             return;
         }
         first = name;

@@ -2,9 +2,9 @@
 # programs that fail in all kinds of ways.
 lockstep_library(supervise
   FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
-        lockstep/launch.c lockstep/mpirun.c lockstep/openmpi.c
+        lockstep/launch.c lockstep/launch_mpi.c lockstep/mpirun.c lockstep/openmpi.c
         lockstep/openmpi_4.c lockstep/openmpi_5.c lockstep/progress.c
-        lockstep/elastic.c lockstep/supervise.c
+        lockstep/elastic.c lockstep/scratch.c lockstep/supervise.c
   LINKS netns config secret share base PkgConfig::HWLOC)
 
 set_source_files_properties(lockstep/openmpi.c PROPERTIES

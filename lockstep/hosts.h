@@ -49,8 +49,8 @@ int hosts_parse(struct hosts *h, const char *path);
 int hosts_look_up(struct host *h);
 int hosts_check_loopback(const struct hosts *h);
 
-// Checks that the file can be read; mpirun checks its content when it starts
-// the job. 0, or -1 after fail().
+// Checks that the file can be read; its content is checked when the job starts.
+// 0, or -1 after fail().
 int hosts_check(const char *path);
 
 // Inside a PBS job of several hosts, sets hosts= to that job's hosts unless the

@@ -1,9 +1,10 @@
 // launch.c - starts the processes that sync= and workers= ask for.
 //
-// Parameter-server jobs are started without MPI, so that the death of one
-// worker does not end the others. transport=mpi starts them with MPI. A worker
-// gets the user's settings and, behind "--", those that the launcher adds.
-// run.json records the two separately.
+// Jobs that do not send by MPI are started without it. mpirun has no deadlines,
+// and whoever reaches its port can stop it. Without servers, worker 0 is
+// started first: it serves the rendezvous, and says where. A worker gets the
+// user's settings and, behind "--", those that the launcher adds. run.json
+// records the two separately.
 
 #include "lockstep/launch.h"
 
@@ -13,7 +14,7 @@
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
 #include "lockstep/hosts.h"
-#include "lockstep/openmpi.h"
+#include "lockstep/launch_mpi.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
 #include "sync/derive.h"
@@ -36,15 +37,17 @@ static int uses_mpi(const struct run *r)
 {
     const struct sync_settings *set = &r->settings;
     const char *zmq = NULL;
+    bool mpi = backend_needs_mpi(row(r), set);
+    if (row(r)->launch == LAUNCH_WORKERS)
+        return mpi || !strcmp(r->cluster, "mpi");
     if (row(r)->launch != LAUNCH_SERVERS)
-        return row(r)->launch == LAUNCH_MPIRUN;
+        return mpi;
     if (r->hosts[0])
         zmq = "hosts=";
     else if (r->curve[0])
         zmq = "curve=";
     else if (set->servers.endpoints[0])
         zmq = "servers=ENDPOINTS";
-    bool mpi = set->transport == TRANSPORT_MPI;
     if (mpi && zmq)
         return fail("%s does not work with transport=mpi; try: transport=zmq",
                     zmq);
@@ -95,10 +98,12 @@ int launch_children(const struct run *r)
                                                          : r->workers + servers;
 }
 
-// The hosts of a job's processes. Both are NULL if all run on this host.
+// Where a job's processes run, and where they meet.
 struct place {
-    const struct netns *net;
+    const struct netns *net; // net and hosts are NULL: all run on this host
     const struct hosts *hosts;
+    const char *servers;              // endpoints; "": none
+    char rendezvous[LAUNCH_ENDPOINT]; // "": of the first server, or none
 };
 
 // Makes *child run *a. With `slot`, *a is replaced by the command that runs it
@@ -172,7 +177,7 @@ static int start_servers(struct job *j, const struct run *r,
     if (count_servers(r, &servers))
         return -1;
     for (int i = 0; i < servers; i++) {
-        char one[128];
+        char one[LAUNCH_ENDPOINT];
         size_t at = strlen(endpoints);
         if (start_server(j, r, p, i, servers, one, sizeof one) ||
             text_into(endpoints + at, ENDPOINTS - at, "%s%s", i ? "," : "",
@@ -206,10 +211,39 @@ static int add_common(struct argv *a, const struct run *r,
            (*r->net && argv_add(a, "net=%s", launch_net(r, net)));
 }
 
+// Returns the emulated host of a worker. Without servers each host has a block
+// of ranks, so that neighbours in a ring or mesh share a host where they can.
+static int worker_host(const struct run *r, const struct netns *net, int rank)
+{
+    int hosts = netns_hosts(net);
+    if (row(r)->servers)
+        return rank % hosts;
+    return hosts < r->workers ? rank * hosts / r->workers : rank;
+}
+
+// Adds a worker's place in the job, and where it meets the others.
+static int add_place(struct argv *a, const struct run *r, const struct place *p,
+                     int rank)
+{
+    if (r->workers > 1 &&
+        (argv_add(a, "rank=%d", rank) || argv_add(a, "world=%d", r->workers)))
+        return -1;
+    if (*p->servers)
+        return argv_add(a, "servers=%s", p->servers) ||
+                       argv_add(a, "rendezvous=%.*s",
+                                (int)strcspn(p->servers, ","), p->servers)
+                   ? -1
+                   : 0;
+    if (p->net && backend_reads(row(r), "iface") &&
+        argv_add(a, "iface=%s", netns_subnet()))
+        return -1;
+    return *p->rendezvous ? argv_add(a, "rendezvous=%s", p->rendezvous) : 0;
+}
+
 // Starts one trainer on its share of the cores. With hosts=, `lockstep pin`
 // runs on the trainer's host, and finds the trainer's share there.
 static int start_worker(struct job *j, const struct run *r,
-                        const struct place *p, int rank, const char *endpoints)
+                        const struct place *p, int rank)
 {
     const struct netns *net = p->net;
     struct slot slot = {0};
@@ -226,160 +260,14 @@ static int start_worker(struct job *j, const struct run *r,
     if (!err)
         err = argv_add_program(a, "trainer") || add_common(a, r, net) ||
               (!p->hosts && !config_asked(r, "threads") &&
-               argv_add(a, "threads=%d", CPU_COUNT(&cores)));
-    if (!err && r->workers > 1)
-        err =
-            argv_add(a, "rank=%d", rank) || argv_add(a, "world=%d", r->workers);
-    if (!err && endpoints[0])
-        err = argv_add(a, "servers=%s", endpoints) ||
-              argv_add(a, "rendezvous=%.*s", (int)strcspn(endpoints, ","),
-                       endpoints);
+               argv_add(a, "threads=%d", CPU_COUNT(&cores))) ||
+              add_place(a, r, p, rank);
     struct job_child child = {.kind = JOB_WORKER, .rank = rank};
     child.cores = p->hosts ? NULL : &cores;
-    child.host = net ? netns_name(net, rank % netns_hosts(net)) : NULL;
+    child.host = net ? netns_name(net, worker_host(r, net, rank)) : NULL;
     if (!err)
         err = place_child(&child, &a, p->hosts ? &slot : NULL) ||
               job_start(j, &child);
-    mem_free(a);
-    return err ? -1 : 0;
-}
-
-static int add_openmpi(struct argv *a, const char *words, const char *agent)
-{
-    char copy[512], *rest;
-    if (text_into(copy, sizeof copy, "%s", words))
-        return -1;
-    for (char *w = strtok_r(copy, " ", &rest); w;
-         w = strtok_r(NULL, " ", &rest))
-        if (argv_add(a, "%s",
-                     !strcmp(w, "%agent")    ? agent
-                     : !strcmp(w, "%subnet") ? netns_subnet()
-                                             : w))
-            return -1;
-    return 0;
-}
-
-// Returns the first of `ranks` ranks on host i. Each host has a block of ranks,
-// and the blocks are as equal as possible. Hosts beyond `ranks` have none.
-static int first_rank(const struct netns *net, int ranks, int i)
-{
-    int hosts = netns_hosts(net) < ranks ? netns_hosts(net) : ranks;
-    return i < hosts ? (i * ranks + hosts - 1) / hosts : ranks;
-}
-
-// Writes the hosts for mpirun's --host: "NAME:RANKS" for each, or with
-// `in_turn` only the names, for one rank on each host in turn.
-static int list_hosts(const struct netns *net, int ranks, bool in_turn,
-                      char *out, size_t size)
-{
-    for (int i = 0; i < netns_hosts(net); i++) {
-        int here = first_rank(net, ranks, i + 1) - first_rank(net, ranks, i);
-        size_t at = strlen(out);
-        const char *name = netns_name(net, i), *comma = i ? "," : "";
-        if (in_turn ? text_into(out + at, size - at, "%s%s", comma, name)
-            : here
-                ? text_into(out + at, size - at, "%s%s:%d", comma, name, here)
-                : 0)
-            return -1;
-    }
-    return 0;
-}
-
-// mpirun runs on the first emulated host. It reaches the other hosts through
-// `lockstep enter` instead of ssh.
-static int add_emulated(struct argv *a, const struct netns *net, int workers,
-                        int servers)
-{
-    char agent[CONFIG_PATH], list[NETNS_HOSTS * (NETNS_NAME + 6)] = "";
-    struct argv *program = mem_alloc(1, sizeof *program);
-    int err =
-        program ? argv_add_program(program, "lockstep") ||
-                      text_into(agent, sizeof agent, "%s enter", program->at[0])
-                : -1;
-    mem_free(program);
-    return err || list_hosts(net, workers, servers > 0, list, sizeof list) ||
-                   argv_add(a, "--map-by") ||
-                   argv_add(a, servers ? "node" : "slot") ||
-                   argv_add(a, "--host") || argv_add(a, "%s", list) ||
-                   add_openmpi(a, openmpi_here->emulated, agent)
-               ? -1
-               : 0;
-}
-
-// Ranks of one host exchange by shared memory, unless the user chose otherwise.
-static int add_one_host(struct argv *a)
-{
-    return getenv("OMPI_MCA_btl") ? 0
-                                  : add_openmpi(a, openmpi_here->one_host, "");
-}
-
-// mpirun reaches hosts as hosts.c does: by LOCKSTEP_RSH if it is set.
-static int add_hosts(struct argv *a, const char *hosts)
-{
-    const char *agent = getenv("LOCKSTEP_RSH");
-    return argv_add(a, "--hostfile") || argv_add(a, "%s", hosts) ||
-                   argv_add(a, "-x") || argv_add(a, "%s", secret_name()) ||
-                   (agent && add_openmpi(a, openmpi_here->reach, agent))
-               ? -1
-               : 0;
-}
-
-// Sets how long OpenMP's threads spin. train/main.c does the same, but only for
-// the trainer; this is for every program that is launched. If workers share
-// cores, threads do not spin at all: a run with spinning threads took ten times
-// as long on a busy machine.
-static void wait_politely(bool oversubscribed)
-{
-    if (getenv("OMP_WAIT_POLICY"))
-        return; // the user chose
-    if (oversubscribed)
-        setenv("OMP_WAIT_POLICY", "passive", 0);
-    else
-        setenv("GOMP_SPINCOUNT", "1000", 0);
-}
-
-int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
-               const char *program, const struct argv *words, int servers,
-               const struct argv *server)
-{
-    char workers[16];
-    snprintf(workers, sizeof workers, "%d", r->workers);
-    setenv("LOCKSTEP_WORKERS", workers, 1);
-    setenv("LOCKSTEP_PROGRESS", "1", 1);
-    wait_politely(r->workers > cores_count());
-    if (net)
-        setenv("LOCKSTEP_EMULATED", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    struct argv *a = mem_alloc(1, sizeof *a);
-    int err = a ? secret_make() : -1;
-    if (!err)
-        err = argv_add(a, "mpirun") || argv_add(a, "-n") ||
-              argv_add(a, "%d", r->workers + servers) ||
-              argv_add(a, "--bind-to") || argv_add(a, "none") ||
-              argv_add(a, "--oversubscribe") || argv_add(a, "--tag-output") ||
-              argv_add(a, "-x") || argv_add(a, "LOCKSTEP_PROGRESS") ||
-              argv_add(a, "-x") || argv_add(a, "LOCKSTEP_WORKERS") ||
-              (getenv("LOCKSTEP_RESTARTS") &&
-               (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
-              (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
-                       add_emulated(a, net, r->workers, servers))) ||
-              (!net && !r->hosts[0] && add_one_host(a)) ||
-              (r->hosts[0] && add_hosts(a, r->hosts)) ||
-              (r->workers > cores_count() &&
-               (argv_add(a, "--mca") || argv_add(a, "mpi_yield_when_idle") ||
-                argv_add(a, "1"))) ||
-              argv_add_program(a, "lockstep") || argv_add(a, "pin") ||
-              argv_add_program(a, program) ||
-              argv_add_all(a, words->n, words->at) ||
-              (servers && (argv_add(a, PIN_SERVER) ||
-                           argv_add_all(a, server->n, server->at)));
-    struct job_child child = {.kind = JOB_MPIRUN,
-                              .rank = servers ? r->workers : 0};
-    child.argv = a ? a->at : NULL;
-    child.host = net ? netns_name(net, 0) : NULL;
-    if (!err)
-        err = job_start(j, &child);
     mem_free(a);
     return err ? -1 : 0;
 }
@@ -418,29 +306,58 @@ static int launch_trainers(struct job *j, const struct run *r,
     return err ? -1 : 0;
 }
 
-// Starts the servers, then the trainers, without mpirun.
-static int launch_each(struct job *j, const struct run *r,
-                       const struct place *p, char endpoints[ENDPOINTS])
+// Starts worker 0 of a job without servers. It listens on its host, at a port
+// that it chooses, and the other workers are told where.
+static int start_first(struct job *j, const struct run *r, struct place *p)
 {
+    const char *address = "127.0.0.1";
+    if (p->net)
+        address = netns_address(p->net, worker_host(r, p->net, 0));
+    else if (p->hosts)
+        address = hosts_slot(p->hosts, 0, r->workers).host->address;
+    return text_into(p->rendezvous, LAUNCH_ENDPOINT, "tcp://%s:0", address) ||
+                   start_worker(j, r, p, 0) ||
+                   job_answer(j, "@endpoint ", LAUNCH_START_S + r->timeout,
+                              p->rendezvous, LAUNCH_ENDPOINT)
+               ? -1
+               : 0;
+}
+
+// Starts the servers, then the trainers, without mpirun.
+static int launch_each(struct job *j, const struct run *r, struct place *p,
+                       char endpoints[ENDPOINTS])
+{
+    bool meet = row(r)->launch == LAUNCH_WORKERS && r->workers > 1;
     setenv("LOCKSTEP_PROGRESS", "1", 1);
     if (p->net)
         setenv("LOCKSTEP_EMULATED", "1", 1);
-    wait_politely(!p->hosts && r->workers > cores_count());
-    if (secret_make() || start_servers(j, r, p, endpoints))
+    cores_wait_politely(!p->hosts && r->workers > cores_count());
+    if (secret_make() || start_servers(j, r, p, endpoints) ||
+        (meet && start_first(j, r, p)))
         return -1;
-    for (int rank = 0; rank < r->workers; rank++) {
-        if (start_worker(j, r, p, rank, endpoints))
+    for (int rank = meet; rank < r->workers; rank++)
+        if (start_worker(j, r, p, rank))
             return -1;
-    }
     return 0;
+}
+
+// In a job of Slurm mpirun would use all its nodes. We use those of hosts=.
+static void say_one_node(void)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+    if (nodes && atoi(nodes) > 1)
+        log_line("this Slurm job has %s nodes, and all processes run on this "
+                 "one; try: examples/slurm.sh, or hosts=FILE",
+                 nodes);
 }
 
 // Finds the place of the job. The caller frees *hosts. 0, or -1 after fail().
 static int find_place(struct place *p, const struct run *r,
-                      const struct netns *net, struct hosts **hosts)
+                      const struct netns *net, const char *servers,
+                      struct hosts **hosts)
 {
     *hosts = r->hosts[0] ? mem_alloc(1, sizeof **hosts) : NULL;
-    *p = (struct place){net, *hosts};
+    *p = (struct place){.net = net, .hosts = *hosts, .servers = servers};
     return r->hosts[0] && (!*hosts || hosts_read(*hosts, r->hosts)) ? -1 : 0;
 }
 
@@ -453,7 +370,10 @@ int launch(struct job *j, const struct run *r, const struct netns *net,
     *servers = '\0';
     if (mpi)
         return mpi < 0 ? -1 : launch_trainers(j, r, net);
-    int err = find_place(&p, r, net, &hosts) || launch_each(j, r, &p, servers);
+    if (!r->hosts[0] && r->workers > 1)
+        say_one_node();
+    int err = find_place(&p, r, net, servers, &hosts) ||
+              launch_each(j, r, &p, servers);
     mem_free(hosts);
     return err ? -1 : 0;
 }
@@ -464,7 +384,7 @@ int launch_worker(struct job *j, const struct run *r, const struct netns *net,
     struct hosts *hosts;
     struct place p;
     int err =
-        find_place(&p, r, net, &hosts) || start_worker(j, r, &p, rank, servers);
+        find_place(&p, r, net, servers, &hosts) || start_worker(j, r, &p, rank);
     mem_free(hosts);
     return err ? -1 : 0;
 }

@@ -1,10 +1,12 @@
 // launch.h - starts the processes of a job, with their arguments and cores.
 //
 //     LAUNCH_ALONE     one trainer
-//     LAUNCH_MPIRUN    mpirun, which starts trainers through `lockstep pin`
-//     LAUNCH_SERVERS   ps_servers, then trainers that get their endpoints;
-//       transport=mpi  mpirun, which starts trainers as above, and ps_servers
-//                      as the ranks behind them
+//     LAUNCH_WORKERS   trainer 0, which answers with the endpoint of its
+//                      rendezvous, then the other trainers
+//     LAUNCH_SERVERS   ps_servers, then trainers that get their endpoints
+//     LAUNCH_MPIRUN    mpirun, which starts trainers through `lockstep pin`;
+//                      also for the two above, if their settings ask for MPI.
+//                      Servers are then the ranks behind the trainers
 //
 // The backend's row of the table says which of these it needs
 // (config/backends.h).
@@ -14,15 +16,15 @@
 
 #include "config/config.h"
 
-struct argv;
 struct job;
 struct netns;
 
-enum { LAUNCH_ENDPOINTS = CONFIG_PATH };
-
-// Separates two programs in the words of `lockstep pin`: the ranks behind the
-// workers run the second.
-#define PIN_SERVER "@server"
+enum {
+    LAUNCH_ENDPOINT = 128, // bytes of one endpoint, and of all
+    LAUNCH_ENDPOINTS = CONFIG_PATH,
+    LAUNCH_START_S = 30, // that programs may take to start on a busy machine;
+                         // timeout= is added
+};
 
 // Returns the largest number of children that launch() starts; -1 after fail().
 int launch_children(const struct run *r);
@@ -49,14 +51,5 @@ int launch(struct job *j, const struct run *r, const struct netns *net,
 // after fail().
 int launch_worker(struct job *j, const struct run *r, const struct netns *net,
                   int rank, const char *servers);
-
-// Starts workers of `program`, one of Lockstep's, under mpirun and through
-// `lockstep pin`, on the emulated hosts `net` (NULL: none). It reads only
-// workers and hosts of *r. `words` are the program's arguments. If servers > 0,
-// the job has that many more ranks, behind the workers; they run the command
-// *server. 0, or -1 after fail().
-int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
-               const char *program, const struct argv *words, int servers,
-               const struct argv *server);
 
 #endif

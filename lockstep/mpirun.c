@@ -4,6 +4,7 @@
 #include "lockstep/mpirun.h"
 
 #include "base/base.h"
+#include "base/beat.h"
 
 #include <string.h>
 
@@ -48,7 +49,7 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
     *text = child_without_rank(*text + used, r);
     *rank = r;
     *stream = strcmp(which, "stderr") == 0;
-    m->heard[r] = true;
+    m->quiet_s[r] = 0;
     if (!m->last)
         m->last = mem_alloc(MPIRUN_RANKS, sizeof *m->last);
     if (m->last && (**text != '@' || child_error(*text)))
@@ -69,22 +70,70 @@ void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME])
              server ? rank - m->workers : rank);
 }
 
-int mpirun_silent(const struct mpirun_report *m, int n, char *out, size_t size)
+bool mpirun_beat(struct mpirun_report *m, int rank, const char *text)
 {
-    int silent = 0;
+    bool here = !strcmp(text, BEAT_HERE), done = !strcmp(text, BEAT_DONE);
+    m->here[rank] |= here;
+    m->done[rank] |= done;
+    return here || done || !strcmp(text, BEAT_ALIVE);
+}
+
+// Writes the names of the ranks below `n` that have been silent for `limit_s`
+// seconds: "rank 1, server 0". `here`: of those that have joined the others, or
+// of those that have not. Returns how many they are.
+static int list_late(const struct mpirun_report *m, int n, bool here,
+                     double limit_s, char *out, size_t size)
+{
+    int late = 0;
     size_t at = 0;
     *out = '\0';
     for (int r = 0; r < n && r < MPIRUN_RANKS; r++) {
         char name[JOB_NAME];
-        if (m->heard[r])
+        if (m->done[r] || m->here[r] != here || m->quiet_s[r] < limit_s)
             continue;
         mpirun_name(m, r, name);
         if (at < size)
             at += (size_t)snprintf(out + at, size - at, "%s%s",
-                                   silent ? ", " : "", name);
-        silent++;
+                                   late ? ", " : "", name);
+        late++;
     }
-    return silent;
+    return late;
+}
+
+bool mpirun_late(struct mpirun_report *m, double seconds, char *why,
+                 size_t size)
+{
+    const struct mpirun_limits *most = &m->most;
+    char who[256];
+    int n = most->ranks, late;
+    if (most->start_s <= 0)
+        return false;
+    for (int r = 0; r < n && r < MPIRUN_RANKS; r++)
+        m->quiet_s[r] += seconds;
+    if (list_late(m, n, true, most->quiet_s, who, sizeof who)) {
+        // with those that fell silent at the same time, but said a line later
+        late = list_late(m, n, true, most->quiet_s / 2, who, sizeof who);
+        snprintf(why, size,
+                 "mpirun: no sign of life of %d of %d processes within %g s: "
+                 "%s",
+                 late, n, most->quiet_s, who);
+        return true;
+    }
+    late = list_late(m, n, false, most->start_s, who, sizeof who);
+    if (late)
+        snprintf(why, size,
+                 "%d of %d processes did not start within %g s: %s; try: a "
+                 "larger timeout=",
+                 late, n, most->start_s, who);
+    return late > 0;
+}
+
+bool mpirun_done(const struct mpirun_report *m)
+{
+    int done = 0, n = m->most.ranks;
+    for (int r = 0; r < n && r < MPIRUN_RANKS; r++)
+        done += m->done[r];
+    return n > 0 && done == n;
 }
 
 void mpirun_cause(const struct mpirun_report *m, char name[JOB_NAME],

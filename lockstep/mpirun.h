@@ -12,11 +12,14 @@ enum { MPIRUN_RANKS = 4096 };
 struct mpirun_report {
     int workers; // ranks from this number on are servers; 0: there are none
     const struct openmpi *words; // the words of this version
+    struct mpirun_limits most;   // all 0: no limits
     struct openmpi_failure failure;
     char (*last)[CHILD_LAST]; // last line of each rank; allocated when needed
     char said[CHILD_LAST];    // mpirun's own first paragraph, as one line
     bool said_all;            // that paragraph has ended
-    bool heard[MPIRUN_RANKS]; // the rank has printed something
+    // What a rank has said (base/beat.h), and the time since its last line.
+    bool here[MPIRUN_RANKS], done[MPIRUN_RANKS];
+    double quiet_s[MPIRUN_RANKS];
     bool began[MPIRUN_RANKS]; // the rank has made progress
 };
 
@@ -34,9 +37,16 @@ void mpirun_begin(struct mpirun_report *m, int rank);
 // the workers.
 void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME]);
 
-// Writes the names of all ranks below n that have printed nothing: "rank 1,
-// server 0". Returns how many they are.
-int mpirun_silent(const struct mpirun_report *m, int n, char *out, size_t size);
+// Returns whether the line is one of base/beat.h, and notes what it says.
+bool mpirun_beat(struct mpirun_report *m, int rank, const char *text);
+
+// `seconds` have passed. Returns whether ranks have been silent for longer than
+// the limits allow. If so, writes an error that names them.
+bool mpirun_late(struct mpirun_report *m, double seconds, char *why,
+                 size_t size);
+
+// Returns whether all ranks have said that they are done.
+bool mpirun_done(const struct mpirun_report *m);
 
 // Says whose failure ended the job. If mpirun named a rank, replaces name,
 // status (as of waitpid()) and last line by that rank's. Otherwise only *last

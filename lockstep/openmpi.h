@@ -18,6 +18,7 @@ struct openmpi {
     const char *emulated; // emulated hosts: %agent reaches them, %subnet is
                           // their network
     const char *reach;    // hosts that %agent reaches instead of ssh
+    const char *scratch;  // its files, on one host: in %files and %memory
     const char *tag_end;  // text between the tag of a line and the line
     bool blank_ends;      // an empty line ends a paragraph of mpirun's own
     // Reads a line of mpirun's own; keeps what it says about a failure.

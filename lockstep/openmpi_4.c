@@ -50,6 +50,8 @@ const struct openmpi openmpi_4 = {
     .one_host = one_host,
     .emulated = emulated,
     .reach = "--mca plm_rsh_agent %agent",
+    .scratch = "--mca orte_tmpdir_base %files "
+               "--mca btl_vader_backing_directory %memory",
     .tag_end = "",
     .blank_ends = true,
     .note = note,

@@ -42,6 +42,8 @@ const struct openmpi openmpi_5 = {
     .one_host = one_host,
     .emulated = emulated,
     .reach = "--prtemca plm_ssh_agent %agent",
+    .scratch = "--prtemca prte_tmpdir_base %files "
+               "--mca btl_sm_backing_directory %memory",
     .tag_end = " ",
     .note = note,
 };

@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
-#include "lockstep/launch.h"
+#include "lockstep/launch_mpi.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -14,8 +14,6 @@
 #define LOCKSTEP_PROGRESS_H
 
 #define PROGRESS_MARK "@progress "
-// A worker prints this line as soon as it has joined the other workers.
-#define PROGRESS_HERE "@here"
 
 struct progress;
 

@@ -114,14 +114,15 @@ static double wait_of(const struct restart *s)
     return wait_s > longest_wait_s ? longest_wait_s : wait_s;
 }
 
-bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
+bool restart_wanted(struct restart *s, struct run *r, const char *log_path,
+                    bool lost)
 {
     char why[WHY], from[64];
     long step = restart_last_step(r);
     snprintf(why, sizeof why, "%s", fail_message());
     if (s->done == r->restarts)
         return false;
-    if (s->done > 0 && s->rank < 0 && step == s->failed_at) {
+    if (s->done > 0 && s->rank < 0 && step == s->failed_at && !lost) {
         fail("%s; not restarted: it failed after step %ld before, so it would "
              "fail again",
              why, step);
@@ -159,13 +160,13 @@ int restart_check_saved(const struct run *r)
 }
 
 double restart_worker_wanted(struct restart *s, struct run *r, int rank,
-                             char *why, size_t size)
+                             bool lost, char *why, size_t size)
 {
     long step = last_step_of(r, rank);
     size_t at = strlen(why);
     if (s->done == r->restarts || drop_fault(r))
         return -1;
-    if (s->done > 0 && s->rank == rank && step == s->failed_at) {
+    if (s->done > 0 && s->rank == rank && step == s->failed_at && !lost) {
         snprintf(why + at, size - at,
                  "; not restarted: it failed after step %ld before, so it "
                  "would fail again",

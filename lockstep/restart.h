@@ -6,7 +6,8 @@
 //
 // It does the same for a dead worker, server or host: a checkpoint has all that
 // any backend needs to continue. If the job fails twice after the same step, it
-// is not started again, since it would fail again.
+// is not started again, since it would fail again. A loss during the restart,
+// before a new step, does not count as the same failure.
 //
 // In an elastic job only the dead worker is started again, while other workers
 // go on. It gets the parameters from the servers, not from a checkpoint.
@@ -25,20 +26,23 @@ struct restart {
 // Returns the last step that any worker has done: the last one with a row.
 long restart_last_step(const struct run *r);
 
-// The job failed, and fail_message() says how. Returns whether to start it
-// again. If so, it has logged the restart and has waited, and *r has the
-// changed settings of the next start. If not, fail_message() may say why not.
-bool restart_wanted(struct restart *s, struct run *r, const char *log_path);
-
 // Only worker 0 saves, and an elastic job may end without it. Returns 0, or -1
 // after fail() if save= asked for a checkpoint of the last step and there is
 // none.
 int restart_check_saved(const struct run *r);
 
-// A worker of an elastic job failed; why[] says how. Returns the seconds to
-// wait before it is started again, and adds them to why[]. Below 0: do not
-// start it again; why[] may say why.
+// The job failed, and fail_message() says how. `lost`: a process was lost
+// without an error of its own, before the job made a step. Returns whether to
+// start the job again. If so, it has logged the restart and has waited, and *r
+// has the changed settings of the next start. If not, fail_message() may say
+// why not.
+bool restart_wanted(struct restart *s, struct run *r, const char *log_path,
+                    bool lost);
+
+// A worker of an elastic job failed; why[] says how, and `lost` tells the same
+// of this worker. Returns the seconds to wait before it is started again, and
+// adds them to why[]. Below 0: do not start it again; why[] may say why.
 double restart_worker_wanted(struct restart *s, struct run *r, int rank,
-                             char *why, size_t size);
+                             bool lost, char *why, size_t size);
 
 #endif

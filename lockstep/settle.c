@@ -15,7 +15,8 @@
 int settle_words(struct run *r, int nwords, char *const *words)
 {
     config_defaults(r);
-    if (config_read(r, nwords, words) || hosts_of_job(r))
+    if (config_read(r, nwords, words) || hosts_of_job(r) ||
+        config_check_hosts(r))
         return -1;
     if (!*r->out && strcmp(r->resume, "auto") == 0)
         return fail("resume=auto looks for checkpoints in out=; try: out=DIR");

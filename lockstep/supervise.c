@@ -16,6 +16,7 @@
 #include "lockstep/elastic.h"
 #include "lockstep/mpirun.h"
 #include "lockstep/progress.h"
+#include "lockstep/scratch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -28,7 +29,7 @@
 
 enum stage { RUNNING, SETTLING, JUDGING, ENDING, KILLING };
 
-static const double judge_s = 0.25, strays_s = 30;
+static const double judge_s = 0.25;
 
 struct job {
     struct job_config config;
@@ -43,10 +44,10 @@ struct job {
     int stopped_by;       // the signal that we got; 0: none
     struct child *failed; // the likeliest cause of a failure; NULL: none
     struct mpirun_report mpi;
-    uint64_t start_ns; // until then all ranks of mpirun must print something;
-                       // 0: no limit
-    char late[512];    // the error if some did not; "": no error
-    const char *mark;  // job_answer() waits for a line that begins so
+    struct scratch *scratch; // of mpirun; NULL: none
+    uint64_t turn_ns;        // of the last turn of the loop
+    char late[512];   // the error if ranks of mpirun were silent for too long
+    const char *mark; // job_answer() waits for a line that begins so
     char *answer;
     size_t answer_size;
     bool crashed, stepped; // stepped: a worker did, in this turn of the loop
@@ -102,7 +103,7 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     bool worker = c->kind == JOB_WORKER;
     if (c->kind == JOB_MPIRUN)
         worker = mpirun_line(&j->mpi, &text, &rank, &stream);
-    if (stream == 0 && worker && strcmp(text, PROGRESS_HERE) == 0)
+    if (stream == 0 && worker && mpirun_beat(&j->mpi, rank, text))
         return;
     if (stream == 0 && worker &&
         strncmp(text, PROGRESS_MARK, strlen(PROGRESS_MARK)) == 0) {
@@ -118,6 +119,7 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
         strncmp(text, j->mark, strlen(j->mark)) == 0) {
         snprintf(j->answer, j->answer_size, "%s", text + strlen(j->mark));
         j->mark = NULL;
+        return;
     }
     if (c->kind == JOB_WORKER)
         text = child_without_rank(text, rank);
@@ -161,8 +163,8 @@ int job_start(struct job *j, const struct job_child *what)
     if (what->kind != JOB_MPIRUN)
         return 0;
     j->mpi.workers = what->rank;
-    if (j->config.start_s > 0)
-        j->start_ns = now_ns() + (uint64_t)(j->config.start_s * 1e9);
+    j->mpi.most = j->config.mpirun;
+    j->scratch = what->scratch;
     return 0;
 }
 
@@ -196,14 +198,6 @@ static int count_alive(const struct job *j, bool workers_only)
     return n;
 }
 
-// Ranks failed children: the highest is the likeliest cause. A child killed by
-// a signal is likelier than one that ended with an error. A worker is likelier
-// than a server, which ends with an error when a worker is gone.
-static int guilt(const struct child *c)
-{
-    return 2 * WIFSIGNALED(c->status) + works(c);
-}
-
 // Calls fail() with the reason why a process ended: the error that it printed,
 // or else its status and its last line. The only process of a job needs no
 // name. Returns -1.
@@ -231,8 +225,10 @@ static void lose(struct job *j, struct child *c)
     const struct job_again *again = j->config.again;
     char text[CHILD_LINE];
     snprintf(text, sizeof text, "%s; the other workers go on", fail_message());
+    bool lost = !c->began && !child_error(c->last);
     double wait_s =
-        again ? again->wanted(again->ctx, c->rank, text, sizeof text) : -1;
+        again ? again->wanted(again->ctx, c->rank, lost, text, sizeof text)
+              : -1;
     if (wait_s >= 0)
         c->again_ns = now_ns() + (uint64_t)(wait_s * 1e9);
     write_out(j, "lockstep", text, stderr);
@@ -251,13 +247,15 @@ static void lose_undecided(struct job *j, bool stepped)
     }
 }
 
-// Handles a child that ended with a failure.
+// Handles a child that ended with a failure. If a server has been stopped, no
+// worker can go on without it, so the job has failed.
 static void note_failure(struct job *j, struct child *c)
 {
-    c->undecided = j->config.elastic && c->kind == JOB_WORKER;
+    bool served = !child_any_stopped(j->children, j->n, JOB_SERVER);
+    c->undecided = j->config.elastic && c->kind == JOB_WORKER && served;
     if (c->undecided)
         lose_undecided(j, false);
-    else if (!j->failed || guilt(c) > guilt(j->failed))
+    else if (!j->failed || child_guilt(c) > child_guilt(j->failed))
         j->failed = c;
 }
 
@@ -270,10 +268,14 @@ static void reap(struct job *j)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
         for (int i = 0; i < j->n; i++) {
             struct child *c = &j->children[i];
             if (c->pid != pid || !c->alive)
+                continue;
+            c->stopped = WIFSTOPPED(status);
+            c->stopped_s = 0;
+            if (c->stopped || WIFCONTINUED(status))
                 continue;
             c->alive = false;
             c->status = status;
@@ -306,23 +308,35 @@ static void take_signals(struct job *j)
     reap(j);
 }
 
-// Ends the job if some ranks have not started in time: MPI_Init() has no
-// deadline.
-static void check_start(struct job *j)
+// Kills children that have been stopped for too long: the others may be done
+// without them, and then nobody else notices it.
+static void check_stopped(struct job *j, double seconds)
 {
-    char who[256];
-    if (!j->start_ns || j->stage != RUNNING)
-        return;
-    int silent = mpirun_silent(&j->mpi, j->config.ranks, who, sizeof who);
-    if (!silent) {
-        j->start_ns = 0;
-    } else if (now_ns() >= j->start_ns) {
-        snprintf(j->late, sizeof j->late,
-                 "%d of %d processes did not start within %g s: %s; try: a "
-                 "larger timeout=",
-                 silent, j->config.ranks, j->config.start_s, who);
+    char line[CHILD_LINE];
+    for (int i = 0; i < j->n; i++)
+        if (child_kill_stopped(&j->children[i], seconds, j->config.stopped_s,
+                               line))
+            write_out(j, "lockstep", line, stderr);
+}
+
+// Ends the job if ranks of mpirun have been silent for too long, and mpirun if
+// all ranks are done.
+static void check_ranks(struct job *j, double seconds)
+{
+    if (mpirun_done(&j->mpi))
+        enter(j, SETTLING, 0);
+    else if (mpirun_late(&j->mpi, seconds, j->late, sizeof j->late))
         enter(j, ENDING, SIGTERM);
-    }
+}
+
+// Returns the seconds since the last turn of the loop. A turn in which this
+// process itself was stopped counts one second.
+static double end_turn(struct job *j)
+{
+    uint64_t now = now_ns();
+    double seconds = j->turn_ns ? (double)(now - j->turn_ns) * 1e-9 : 0;
+    j->turn_ns = now;
+    return seconds < 1 ? seconds : 1;
 }
 
 // Starts those dead workers again whose wait is over, unless the job is ending.
@@ -347,7 +361,11 @@ static void start_again(struct job *j)
 
 static void escalate(struct job *j)
 {
-    check_start(j);
+    double seconds = end_turn(j);
+    if (j->stage == RUNNING)
+        check_ranks(j, seconds);
+    if (j->stage == RUNNING && j->config.stopped_s > 0)
+        check_stopped(j, seconds);
     start_again(j);
     if (j->stage == RUNNING || now_ns() < j->deadline_ns)
         return;
@@ -434,6 +452,8 @@ int job_run(struct job *j)
     }
     if (j->failed)
         return fail_with_cause(j);
+    if (mpirun_done(&j->mpi))
+        return 0;
     for (int i = 0; i < j->n; i++) {
         if (works(&j->children[i]) && j->children[i].status == 0)
             return 0;
@@ -447,33 +467,9 @@ bool job_crashed(const struct job *j)
     return j->crashed;
 }
 
-// Kills processes that ended children left behind. They are our children now
-// (subreaper). Killing them can leave us more children, so it repeats.
-static void kill_strays(void)
+bool job_stopped(const struct job *j)
 {
-    char path[64];
-    uint64_t began = now_ns();
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    for (;;) {
-        FILE *f = fopen(path, "re");
-        int pid, n = 0;
-        if (!f)
-            return;
-        for (; fscanf(f, "%d", &pid) == 1; n++)
-            kill(pid, SIGKILL);
-        fclose(f);
-        if (n == 0)
-            return;
-        if ((double)(now_ns() - began) > strays_s * 1e9) {
-            log_line("%d processes do not end after SIGKILL; the last one has "
-                     "process id %d",
-                     n, pid);
-            return;
-        }
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
-        usleep(10000);
-    }
+    return j->stopped_by != 0;
 }
 
 void job_close(struct job **job)
@@ -487,10 +483,11 @@ void job_close(struct job **job)
             enter(j, ENDING, SIGTERM);
         while (count_alive(j, false) > 0)
             listen_once(j, 200);
-        kill_strays();
+        child_kill_strays();
         close(j->signals);
         sigprocmask(SIG_SETMASK, &j->before, NULL);
     }
+    scratch_close(&j->scratch);
     if (j->log)
         fclose(j->log);
     mem_free(j->mpi.last);

@@ -21,22 +21,30 @@
 #include <stddef.h>
 
 struct progress;
+struct scratch;
 struct job;
 struct job_again;
 
 enum { JOB_NAME = 24 };
+
+// How long the ranks of mpirun may print nothing. Open MPI waits for ever for a
+// rank that does not start, and hands nothing on once mpirun itself is frozen.
+struct mpirun_limits {
+    int ranks;      // that mpirun starts
+    double start_s; // before a rank has joined the others; 0: no limits at all
+    double quiet_s; // after that; then a rank prints a line a second
+};
 
 struct job_config {
     int children;                  // the largest number of children
     const char *log_path;          // "": no log
     struct progress *progress;     // borrowed
     double grace_s;                // between SIGTERM and SIGKILL
+    double stopped_s;              // a child that a signal has stopped for
+                                   // longer is killed; 0: never
     bool elastic;                  // go on while one worker lives
     const struct job_again *again; // restarts dead workers; NULL: never
-    // Under mpirun `ranks` ranks must print something within start_s seconds.
-    // (The start of Open MPI has no deadline of its own.) start_s=0: no limit.
-    int ranks;
-    double start_s;
+    struct mpirun_limits mpirun;   // if mpirun starts the workers
     const struct mesh *mesh; // of the workers, for error messages; borrowed
     // The last step that a worker has recorded, which may be later than the one
     // that worker 0 last reported. NULL: the reported one counts.
@@ -46,9 +54,10 @@ struct job_config {
 
 // Starts a dead worker of an elastic job again, while other workers go on.
 struct job_again {
-    // Returns the seconds until it is started again; below 0: never. Appends
-    // the decision to *why, which says why the worker died.
-    double (*wanted)(void *ctx, int rank, char *why, size_t size);
+    // Returns the seconds until it is started again; below 0: never. `lost`: it
+    // died without an error of its own, before it made a step. Appends the
+    // decision to *why, which says why the worker died.
+    double (*wanted)(void *ctx, int rank, bool lost, char *why, size_t size);
     // Starts it by job_start(). 0, or -1 after fail().
     int (*start)(void *ctx, struct job *j, int rank);
     void *ctx;
@@ -63,12 +72,13 @@ enum job_kind {
 
 struct job_child {
     enum job_kind kind;
-    int rank;               // of a worker or server among its kind; of mpirun:
-                            // the number of workers, 0: all ranks are workers
-    char *const *argv;      // NULL-terminated; argv[0] a path, or in PATH
-    const cpu_set_t *cores; // NULL: any
-    const char *host;       // its emulated host (netns.h); NULL: this host
-    bool watched;           // its standard input stays open while we live
+    int rank;                // of a worker or server among its kind; of mpirun:
+                             // the number of workers, 0: all ranks are workers
+    char *const *argv;       // NULL-terminated; argv[0] a path, or in PATH
+    const cpu_set_t *cores;  // NULL: any
+    const char *host;        // its emulated host (netns.h); NULL: this host
+    bool watched;            // its standard input stays open while we live
+    struct scratch *scratch; // of mpirun; the job takes it if it starts
 };
 
 // Opens a job without children. The caller closes *j in both cases. 0, or -1
@@ -93,6 +103,9 @@ int job_run(struct job *j);
 // Returns whether a process failed, or printed nothing, without an error of its
 // own. Then the log may tell more than the message.
 bool job_crashed(const struct job *j);
+
+// Returns whether a signal to this process has stopped the job.
+bool job_stopped(const struct job *j);
 
 // Ends all processes that still run, and frees the job.
 void job_close(struct job **j);

@@ -22,8 +22,6 @@
 #include <unistd.h>
 
 static const double grace_s = 5; // between SIGTERM and SIGKILL
-// Seconds that mpirun may take to start on a busy machine. timeout= is added.
-static const double start_s = 30;
 
 static void explain(FILE *f)
 {
@@ -155,10 +153,11 @@ struct again {
     char servers[LAUNCH_ENDPOINTS];
 };
 
-static double worker_wanted(void *ctx, int rank, char *why, size_t size)
+static double worker_wanted(void *ctx, int rank, bool lost, char *why,
+                            size_t size)
 {
     struct again *a = ctx;
-    return restart_worker_wanted(a->restart, a->run, rank, why, size);
+    return restart_worker_wanted(a->restart, a->run, rank, lost, why, size);
 }
 
 static int start_worker(void *ctx, struct job *j, int rank)
@@ -173,10 +172,15 @@ static long last_step(void *ctx)
     return restart_last_step(r);
 }
 
-// Starts and supervises the job. Returns what job_run() returns. *crashed is
-// true if the log may tell more than the message.
+// How a start of the job ended.
+struct ending {
+    bool crashed; // without an error of its own: the log may tell more
+    bool stepped; // it made a step
+};
+
+// Starts and supervises the job. Returns what job_run() returns.
 static int supervise(struct run *r, struct restart *restart,
-                     const char *log_path, bool *crashed)
+                     const char *log_path, struct ending *e)
 {
     struct progress *progress = NULL;
     struct job *j = NULL;
@@ -189,10 +193,12 @@ static int supervise(struct run *r, struct restart *restart,
         .children = launch_children(r),
         .log_path = log_path,
         .grace_s = grace_s,
+        .stopped_s = grace_s + r->timeout,
         .elastic = r->settings.elastic,
         .again = &again,
-        .ranks = launch_children(r),
-        .start_s = start_s + r->timeout,
+        .mpirun = {.ranks = launch_children(r),
+                   .start_s = LAUNCH_START_S + r->timeout,
+                   .quiet_s = grace_s + r->timeout},
         .mesh = &r->mesh,
         .last_step = last_step,
         .ctx = r,
@@ -203,11 +209,12 @@ static int supervise(struct run *r, struct restart *restart,
     }
     config.progress = progress;
     int status = job_open(&j, &config) || launch(j, r, net, a.servers) ? -1 : 0;
-    if (status == 0)
+    if (status == 0 || (j && job_stopped(j)))
         status = job_run(j);
     if (status == 0 && restart_check_saved(r))
         status = -1;
-    *crashed = j && job_crashed(j);
+    e->crashed = j && job_crashed(j);
+    e->stepped = progress_step(progress) > 0;
     job_close(&j);
     netns_close(&net);
     progress_close(&progress);
@@ -231,7 +238,7 @@ static int forget(const struct run *r)
 // fail().
 static int train_locked(struct run *r, bool made)
 {
-    bool crashed = false;
+    struct ending e = {0};
     char log_path[CONFIG_PATH];
     if (settle_check(r) ||
         text_into(log_path, sizeof log_path, "%s/log.txt", r->out))
@@ -239,13 +246,14 @@ static int train_locked(struct run *r, bool made)
     signal(SIGXFSZ, SIG_IGN); // as train/main.c does
     uint64_t start = now_ns();
     struct restart again = {0};
-    int status = supervise(r, &again, log_path, &crashed);
-    while (status < 0 && began(r) && restart_wanted(&again, r, log_path))
-        status = supervise(r, &again, log_path, &crashed);
+    int status = supervise(r, &again, log_path, &e);
+    while (status < 0 &&
+           restart_wanted(&again, r, log_path, e.crashed && !e.stepped))
+        status = supervise(r, &again, log_path, &e);
     if (began(r) && (status != 0 || !is_there(r, "steps.csv")))
         status = merge_rows(r, status);
     double seconds = (double)(now_ns() - start) * 1e-9;
-    if (status < 0 && made && !crashed && !began(r))
+    if (status < 0 && made && !e.crashed && !began(r))
         return forget(r);
     if (status < 0 && access(log_path, F_OK))
         return -1;

@@ -9,6 +9,7 @@
 // job, its shapes and its update rule.
 
 #include "base/base.h"
+#include "base/beat.h"
 #include "base/version.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
@@ -114,7 +115,7 @@ static int join_servers(struct cluster **servers, struct server_config *c)
         return -1;
     c->index = (*servers)->rank;
     c->servers = (*servers)->world;
-    return 0;
+    return beat_begin();
 }
 
 static int record_begin(struct record *r, struct server_config *c)
@@ -186,5 +187,6 @@ int main(int argc, char **argv)
     if (rc)
         die("%s", why);
     cluster_close(&servers);
+    beat_end();
     return 0;
 }

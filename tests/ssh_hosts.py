@@ -191,9 +191,9 @@ def doctor_finds_all_well(place):
 
 
 def a_job_is_the_same_there(place):
-    """Losses are the same with and without hosts=. For sps lockstep starts the
-    workers over ssh, for ring mpirun does."""
-    for sync in "sps", "ring":
+    """Losses are the same with and without hosts=. For sps and ring lockstep starts
+    the workers over ssh, for allreduce mpirun does."""
+    for sync in "sps", "ring", "allreduce":
         for where in [], ["hosts=hosts"]:
             rc, said = place.run("train", *TINY, "steps=20", f"sync={sync}",
                                  f"out={sync}{len(where)}", *where)
@@ -208,11 +208,11 @@ def secret_of(pid):
     return b""
 
 
-def a_connection_may_break(place):
-    """The job ends, names the rank, and leaves no process on the hosts."""
-    p = place.start("train", *TINY, "steps=1000000", "sync=dps", "hosts=hosts",
-                    "out=broken")
-    steps = place.folder / "broken" / "steps.1.csv"
+def break_connection(place, sync):
+    out = f"broken-{sync}"
+    p = place.start("train", *TINY, "steps=1000000", f"sync={sync}",
+                    "hosts=hosts", f"out={out}")
+    steps = place.folder / out / "steps.1.csv"
     wait_for("steps", lambda: p.poll() is not None or
              steps.exists() and steps.read_text().count("\n") > 5)
     far = trainers(place.sshd.pid)
@@ -230,11 +230,19 @@ def a_connection_may_break(place):
     wait_for("nothing is left there", lambda: not trainers(place.sshd.pid))
 
 
+def a_connection_may_break(place):
+    """The job ends, names the rank, and leaves no process on the hosts."""
+    for sync in "dps", "ring":
+        break_connection(place, sync)
+
+
 def a_refused_login_is_reported(place):
     (place.folder / "user").rename(place.folder / "away")
     for words in (["doctor", "hosts=hosts", "timeout=60"],
                   ["train", *TINY, "sync=sps", "hosts=hosts", "out=no"],
-                  ["train", *TINY, "sync=ring", "hosts=hosts", "out=no"]):
+                  ["train", *TINY, "sync=ring", "hosts=hosts", "out=no"],
+                  ["train", *TINY, "sync=allreduce", "hosts=hosts",
+                   "out=no"]):
         rc, said = place.run(*words)
         assert rc == 1 and "Permission denied (publickey" in said, said
     (place.folder / "away").rename(place.folder / "user")

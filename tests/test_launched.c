@@ -175,6 +175,105 @@ static void no_worker_trains_alone(void **state)
     }
 }
 
+// Jobs that do not send by MPI do not start mpirun, whose place a script takes
+// here, neither on one host nor on several.
+static void own_carriers_start_without_mpirun(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "sync=ring workers=3",         "sync=zero workers=2 hosts=two",
+        "sync=ring mesh=pp2 layers=2", "sync=outer every=2 workers=2",
+        "sync=dataparallel workers=2", "sync=ring workers=1",
+    };
+    static const char *const mpi[] = {"sync=allreduce workers=2",
+                                      "sync=zero carrier=library workers=2",
+                                      "sync=ring cluster=mpi workers=2",
+                                      "sync=sps transport=mpi workers=2"};
+    struct job j;
+    job_run(&j, 20,
+            "mkdir mpi && printf '#!/bin/sh\ntouch asked-mpi\nexit 3\n' > "
+            "mpi/mpirun && chmod +x mpi/mpirun; "
+            "printf '127.0.0.1\n127.0.0.2\n' > two; "
+            "printf '#!/bin/sh\nshift\nexec sh -c \"$*\"\n' > rsh; "
+            "chmod +x rsh");
+    assert_status(&j, 0);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        job_run(&j, 60,
+                "rm -rf own; " NOBODY "PATH=$PWD/mpi:$PATH LOCKSTEP_RSH=$PWD/"
+                "rsh lockstep train %s %s save=6 out=own && "
+                "[ -e own/checkpoint-6/model.safetensors ]",
+                tiny, ways[i]);
+        assert_status(&j, 0);
+        assert_false(job_has("asked-mpi"));
+    }
+    job_run(&j, 60,
+            "rm -rf own; " NOBODY "SLURM_JOB_NUM_NODES=2 lockstep train %s "
+            "sync=ring workers=2 out=own",
+            tiny);
+    assert_status(&j, 0);
+    assert_prints(&j, "this Slurm job has 2 nodes, and all processes run on "
+                      "this one; try: examples/slurm.sh, or hosts=FILE");
+    for (size_t i = 0; i < sizeof mpi / sizeof *mpi; i++) {
+        job_run(&j, 60,
+                "rm -f asked-mpi; " NOBODY "PATH=$PWD/mpi:$PATH lockstep "
+                "train %s %s out=never; [ -e asked-mpi ]",
+                tiny, mpi[i]);
+        assert_status(&j, 0);
+    }
+    assert_int_equal(job_processes(20), 0);
+}
+
+// A frozen mpirun cannot keep a job for ever. With restarts= the job begins
+// again.
+static void a_frozen_mpirun_ends_the_job(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            NOBODY "lockstep train %s sync=allreduce workers=2 steps=1000000 "
+                   "timeout=4 save=5 restarts=1 out=frozen & p=$!; "
+                   "until [ -e frozen/latest ]; do sleep 0.02; done; "
+                   "read v < /proc/$p/task/$p/children; kill -STOP $v; "
+                   "until grep -q resuming frozen/log.txt; do sleep 0.02; "
+                   "kill -0 $p || break; done; kill $p; wait $p",
+            tiny);
+    assert_prints(&j, "mpirun: no sign of life of 2 of 2 processes within 9 s: "
+                      "rank 0, rank 1; restart 1 of 1");
+    assert_int_equal(job_processes(20), 0);
+}
+
+// mpirun's files are in folders of the job, and no file stays. If the launcher
+// was killed, the next one removes them.
+static void mpirun_leaves_no_files(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            "mkdir tmp; export TMPDIR=$PWD/tmp; " NOBODY
+            "lockstep train %s sync=allreduce workers=2 steps=1000000 "
+            "out=litter & p=$!; "
+            "until [ -s litter/steps.1.csv ] && "
+            "[ $(wc -l < litter/steps.1.csv) -gt 2 ]; do sleep 0.05; done; "
+            "read v < /proc/$p/task/$p/children; "
+            "tr '\\0' '\\n' < /proc/$v/cmdline | grep /lockstep-mpi- > "
+            "folders; for f in $(cat folders); do "
+            "[ -n \"$(ls $f)\" ] || echo $f is empty; done; "
+            "kill -9 $p; wait $p; cat folders; ls -d $(cat folders) | wc -l",
+            tiny);
+    assert_status(&j, 0);
+    assert_null(strstr(j.out, "empty"));
+    assert_non_null(strstr(j.out, "/tmp/lockstep-mpi-"));
+    assert_non_null(strstr(j.out, "/dev/shm/lockstep-mpi-"));
+    assert_non_null(strstr(j.out, "\n2\n"));
+    assert_int_equal(job_processes(20), 0);
+    job_run(&j, 60,
+            "export TMPDIR=$PWD/tmp; " NOBODY "lockstep train %s "
+            "sync=allreduce workers=2 out=clean && [ -z \"$(ls tmp)\" ] && "
+            "for f in $(cat folders); do [ ! -e $f ] || exit 5; done",
+            tiny);
+    assert_status(&j, 0);
+}
+
 // The file PBS_NODEFILE has one line for each slot.
 static void pbs_names_the_hosts(void **state)
 {
@@ -273,6 +372,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(torchrun_gives_the_rendezvous),
         cmocka_unit_test(every_launcher_trains_the_same_model),
         cmocka_unit_test(no_worker_trains_alone),
+        cmocka_unit_test(own_carriers_start_without_mpirun),
+        cmocka_unit_test(a_frozen_mpirun_ends_the_job),
+        cmocka_unit_test(mpirun_leaves_no_files),
         cmocka_unit_test(pbs_names_the_hosts),
         cmocka_unit_test(example_scripts_run),
         cmocka_unit_test(the_secret_is_in_no_command_line),

@@ -133,14 +133,41 @@ static void mpiruns_error_is_printed(void **state)
     (void)state;
     struct job j = {0};
     job_run(&j, 60,
-            "echo '?' > odd; lockstep train %s steps=3 sync=ring workers=2 "
-            "hosts=odd out=unheard",
+            "echo '?' > odd; lockstep train %s steps=3 sync=allreduce "
+            "workers=2 hosts=odd out=unheard",
             tiny);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "parse error in the hostfile: ");
     assert_prints(&j, "odd"); // the whole path, with Open MPI 5
     assert_int_equal(count_lines(j.out), 1);
     assert_true(job_has("unheard/log.txt"));
+}
+
+// ssh would log in to the hosts of hosts=, so a run that is resumed or repeated
+// does not take them from the earlier one.
+static void hosts_are_said_again(void **state)
+{
+    (void)state;
+    static const char *const how[] = {"resume=hosted out=other",
+                                      "resume=auto out=hosted",
+                                      "hosted/run.json out=other"};
+    struct job j = {0};
+    job_run(&j, 60,
+            "echo localhost > hosts; lockstep train %s steps=3 save=3 "
+            "sync=ring workers=2 hosts=hosts out=hosted",
+            tiny);
+    assert_int_equal(j.status, 0);
+    for (int i = 0; i < 3; i++) {
+        job_run(&j, 60, "lockstep train %s steps=6", how[i]);
+        assert_int_equal(j.status, 1);
+        assert_prints(&j, "the earlier run had hosts=, and its run.json cannot "
+                          "name hosts to log in to; try: hosts=FILE");
+        assert_int_equal(count_lines(j.out), 1);
+    }
+    job_run(&j, 60,
+            "lockstep train resume=hosted steps=6 hosts= out=here && "
+            "lockstep train resume=auto steps=6 hosts=hosts out=hosted");
+    assert_int_equal(j.status, 0);
 }
 
 // A limit on the size of files stops the run with a line that names the file.
@@ -228,6 +255,7 @@ int main(void)
         cmocka_unit_test(wrong_settings_are_refused),
         cmocka_unit_test(a_refused_run_keeps_the_earlier_one),
         cmocka_unit_test(mpiruns_error_is_printed),
+        cmocka_unit_test(hosts_are_said_again),
         cmocka_unit_test(a_folder_takes_one_job_at_a_time),
         cmocka_unit_test(a_file_that_cannot_grow_is_named),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_named),

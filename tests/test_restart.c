@@ -251,6 +251,49 @@ static void a_command_that_is_started_again_is_a_restart(void **state)
     assert_true(job_summary("queue", "restarts") == 3);
 }
 
+// A script in place of ssh dies instead of starting a process: at its first
+// call, before the job's first step; or at its third, while the job restarts,
+// before it has made a step again. These losses are like any other.
+static void a_start_may_fail(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int call = 1; call <= 3; call += 2) {
+        job_run(&j, 90,
+                "rm -rf lost n; printf '127.0.0.2\n' > far; printf "
+                "'#!/bin/sh\\necho >> n\\n[ $(wc -l < n) = %d ] && kill -9 "
+                "$$\\nshift\\nexec sh -c \"$*\"\\n' > rsh; chmod +x rsh; "
+                "LOCKSTEP_RSH=$PWD/rsh lockstep train %s sync=ring workers=2 "
+                "hosts=far steps=30 save=10 restarts=2 %s out=lost",
+                call, tiny, call == 3 ? "inject=kill:25" : "");
+        assert_status(&j, 0);
+        assert_prints(&j, call == 1 ? "rank 0: killed by signal 9 (SIGKILL, "
+                                      "Killed); restart 1 of 2 in 1 s, from "
+                                      "step 0: there is no checkpoint yet"
+                                    : "rank 0: killed by signal 9 (SIGKILL, "
+                                      "Killed); restart 2 of 2 in 2 s, from "
+                                      "checkpoint-20");
+        assert_true(job_has("lost/checkpoint-30"));
+    }
+}
+
+// A signal during the start ends the job: it is no loss.
+static void a_start_may_be_stopped(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "printf '127.0.0.2\n' > far; printf '#!/bin/sh\\ntouch asked; "
+            "exec sleep 100\\n' > rsh; chmod +x rsh; LOCKSTEP_RSH=$PWD/rsh "
+            "lockstep train %s sync=ring workers=2 hosts=far steps=30 save=10 "
+            "restarts=2 out=stopped & p=$!; "
+            "until [ -e asked ]; do sleep 0.02; done; kill -TERM $p; wait $p",
+            tiny);
+    assert_status(&j, 128 + SIGTERM);
+    assert_null(strstr(j.out, "restart 1"));
+    assert_int_equal(job_processes(20), 0);
+}
+
 static void restarts_need_checkpoints(void **state)
 {
     (void)state;
@@ -273,6 +316,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_is_started_again_alone),
         cmocka_unit_test(the_other_workers_go_on),
         cmocka_unit_test(a_command_that_is_started_again_is_a_restart),
+        cmocka_unit_test(a_start_may_fail),
+        cmocka_unit_test(a_start_may_be_stopped),
         cmocka_unit_test(restarts_need_checkpoints),
     };
     if (argc > 1)

@@ -12,7 +12,11 @@
 #include "base/base.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -258,6 +262,82 @@ static void unauthenticated_callers_do_not_disturb(void **state)
     assert_int_equal(world_run(&ring, &s, unauthenticated_body, NULL), 0);
 }
 
+// ---- callers that come without pause
+
+static atomic_bool enough; // the flood may end
+static atomic_int calls;   // that it has made
+
+static void *flood(void *arg)
+{
+    enum { KEPT = 100 };
+    const struct sockaddr_in *to = arg;
+    int fds[KEPT];
+    for (int i = 0; i < KEPT; i++)
+        fds[i] = -1;
+    for (int i = 0; !atomic_load(&enough); i = (i + 1) % KEPT) {
+        uint8_t hello[HELLO] = "lockring";
+        const int32_t head[2] = {2, 1};
+        memcpy(hello + 8, head, sizeof head);
+        if (fds[i] >= 0)
+            close(fds[i]);
+        atomic_fetch_add(&calls, 1);
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (!connect(fds[i], (const struct sockaddr *)to, sizeof *to) ||
+            errno == EINPROGRESS)
+            (void)!send(fds[i], hello, sizeof hello, MSG_NOSIGNAL);
+    }
+    for (int i = 0; i < KEPT; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    return NULL;
+}
+
+enum { FLOODS = 12, FEW = 20000 };
+static pthread_t floods[FLOODS];
+static struct sockaddr_in flooded;
+
+// Rank 1 floods the ring's listener of rank 0, and only then calls it.
+static int meddle_more(struct cluster *c, const void *in, void *out,
+                       size_t bytes)
+{
+    if (cluster_allgather(behind, in, out, bytes))
+        return -1;
+    memcpy(&flooded, out, bytes < sizeof flooded ? bytes : sizeof flooded);
+    if (c->rank != 1 || bytes < 64 || flooded.sin_family != AF_INET)
+        return 0;
+    for (int i = 0; i < FLOODS; i++)
+        CHECK(!pthread_create(&floods[i], NULL, flood, &flooded));
+    while (atomic_load(&calls) < FEW)
+        sched_yield();
+    return 0;
+}
+
+static const struct cluster_ops flooding = {.allgather = meddle_more};
+
+static int flooded_body(struct worker *w)
+{
+    struct cluster c = *w->cluster;
+    behind = w->cluster;
+    c.ops = &flooding;
+    w->job.cluster = &c;
+    int rc = worker_begin(w);
+    atomic_store(&enough, true);
+    for (int i = 0; c.rank == 1 && i < FLOODS; i++)
+        pthread_join(floods[i], NULL);
+    if (!rc)
+        rc = sync_bcast(w->sync);
+    sync_close(&w->sync);
+    return rc;
+}
+
+static void a_flood_does_not_keep_the_neighbour_out(void **state)
+{
+    (void)state;
+    struct setup s = {
+        .world = 2, .n = 100, .closed = true, .opts = "", .timeout_s = 120};
+    assert_int_equal(world_run(&ring, &s, flooded_body, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +359,7 @@ int main(void)
         CASE(killed, &ring),
         CASE(disagree, &ring),
         cmocka_unit_test(unauthenticated_callers_do_not_disturb),
+        cmocka_unit_test(a_flood_does_not_keep_the_neighbour_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

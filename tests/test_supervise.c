@@ -208,10 +208,11 @@ static void elastic_jobs_outlive_a_worker(void **state)
     close_job(&f);
 }
 
-static double once(void *ctx, int rank, char *why, size_t size)
+static double once(void *ctx, int rank, bool lost, char *why, size_t size)
 {
     struct fixture *f = ctx;
     size_t at = strlen(why);
+    assert_true(lost);
     snprintf(why + at, size - at, "; rank %d was asked for", rank);
     return f->asked++ ? -1 : 0.1;
 }

@@ -171,9 +171,9 @@ void memory_worker(const struct memory_job *job, struct memory *out)
         .grads = m.grads,
         .activations = m.activations,
         .process = m.process + DATA_BYTES +
-                   (b->launch == LAUNCH_MPIRUN    ? MPI_BYTES
-                    : b->launch == LAUNCH_SERVERS ? ZMQ_BYTES
-                                                  : 0),
+                   (backend_needs_mpi(b, job->settings) ? MPI_BYTES
+                    : b->launch == LAUNCH_ALONE         ? 0
+                                                        : ZMQ_BYTES),
         .mapped = mapped(job),
     };
     bool updates =

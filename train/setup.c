@@ -6,6 +6,7 @@
 #include "train/trainer.h"
 
 #include "base/base.h"
+#include "base/beat.h"
 #include "cluster/cluster.h"
 #include "cluster/rendezvous.h"
 #include "cluster/split.h"
@@ -33,6 +34,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+// Seconds that the launcher may take to start the other workers on a busy
+// machine.
+static const double start_s = 30;
 
 // If servers are named but no rendezvous=, workers meet at server 0.
 static int default_rendezvous(struct run *r)
@@ -70,15 +75,24 @@ static int take_place(struct run *r, const struct backend *row)
                       p.launcher, p.world);
 }
 
-// If no server serves the rendezvous, rank 0 does.
+// If no server serves the rendezvous, rank 0 does. The launcher, which lets it
+// choose the port, reads the endpoint and tells it to the other workers.
 static int serve_rendezvous(struct trainer *t, const struct backend *row,
                             const struct cluster_ops *ops)
 {
-    const struct run *r = &t->run;
+    struct run *r = &t->run;
     if (ops != &cluster_zmq || r->rank > 0 || row->launch == LAUNCH_SERVERS ||
         !*r->rendezvous)
         return 0;
-    return rendezvous_start(&t->rendezvous, r->rendezvous, r->curve);
+    if (rendezvous_start(&t->rendezvous, r->rendezvous, r->curve) ||
+        text_into(r->rendezvous, sizeof r->rendezvous, "%s",
+                  rendezvous_endpoint(t->rendezvous)))
+        return -1;
+    if (t->launched) {
+        printf("@endpoint %s\n", r->rendezvous);
+        fflush(stdout);
+    }
+    return 0;
 }
 
 // Finds this rank's three groups: the ranks with the same part of the model
@@ -116,6 +130,7 @@ static int meet(struct trainer *t)
         .rendezvous = r->rendezvous,
         .curve = r->curve,
         .timeout_s = r->timeout,
+        .start_s = t->launched ? start_s : 0,
     };
     // a single worker of servers that comes back asks them where it was
     bool serves = row->launch == LAUNCH_SERVERS && *r->rendezvous;
@@ -124,10 +139,8 @@ static int meet(struct trainer *t)
     if (!ops || serve_rendezvous(t, row, ops) ||
         cluster_open(&t->cluster, ops, &config))
         return -1;
-    if (t->launched) { // the launcher waits for this line, with a deadline
-        puts("@here");
-        fflush(stdout);
-    }
+    if (t->launched && beat_begin())
+        return -1;
     if (r->workers > 1 && !r->world && t->cluster->world == 1)
         return fail("workers=%d, but this trainer was started alone; try: "
                     "lockstep train, or mpirun -n %d trainer",

@@ -49,11 +49,13 @@ control_plane_find(const char *name, const struct backend *b, bool alone)
 {
     int rank, launched_world;
     if (!strcmp(name, "auto")) {
-        if (cluster_launched(&rank, &launched_world) &&
-            b->launch != LAUNCH_ALONE)
+        bool launched = cluster_launched(&rank, &launched_world);
+        if (!alone)
+            name = cluster_zmq.name;
+        else if (launched && b->launch != LAUNCH_ALONE)
             name = cluster_mpi.name;
         else
-            name = alone ? cluster_local.name : cluster_zmq.name;
+            name = cluster_local.name;
     }
     for (int i = 0; i < CONTROL_PLANES; i++)
         if (!strcmp(control_planes[i]->name, name))

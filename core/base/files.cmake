@@ -8,7 +8,7 @@ target_compile_definitions(version PRIVATE
                            LOCKSTEP_REVISION="${LOCKSTEP_REVISION}")
 
 lockstep_library(base
-  FILES core/base/clock.c core/base/error.c core/base/file.c
+  FILES core/base/beat.c core/base/clock.c core/base/error.c core/base/file.c
         core/base/hash.c core/base/median.c core/base/mem.c
   LINKS PkgConfig::XXHASH m)
 lockstep_library(share FILES core/base/share.c LINKS base)

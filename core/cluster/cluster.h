@@ -26,6 +26,7 @@ struct cluster_config {
                       // job open a cluster at the same time: the servers get
                       // one, the workers another
     double timeout_s; // of every wait
+    double start_s;   // zmq: added to the first exchange's, while workers start
 };                    // its strings must outlive the cluster
 
 struct cluster_ops {

@@ -91,8 +91,10 @@ void rendezvous_stop(struct rendezvous_server **s)
     if (!*s)
         return;
     atomic_store(&(*s)->stop, true);
-    if ((*s)->running)
+    if ((*s)->running) {
+        endpoint_wake((*s)->endpoint);
         pthread_join((*s)->thread, NULL);
+    }
     endpoint_close(&(*s)->endpoint);
     rendezvous_close(&(*s)->rendezvous);
     mem_free(*s);

@@ -13,7 +13,15 @@ struct client {
     void *context;
     struct connection link;
     uint64_t exchange; // the next one
+    double start_s;    // added to the deadline of the first
 };
+
+// Returns the deadline of the next exchange.
+static double limit_s(const struct cluster *c)
+{
+    const struct client *me = c->state;
+    return c->timeout_s + (me->exchange ? 0 : me->start_s);
+}
 
 static int client_open(struct cluster *c, const struct cluster_config *config)
 {
@@ -30,6 +38,7 @@ static int client_open(struct cluster *c, const struct cluster_config *config)
     struct client *me = c->state = mem_alloc(1, sizeof *me);
     if (!me)
         return -1;
+    me->start_s = config->start_s;
     me->context = zmq_ctx_new();
     return connection_open(&me->link, me->context, config->rendezvous,
                            config->curve ? config->curve : "", c->timeout_s);
@@ -44,7 +53,7 @@ static int give(struct cluster *c, enum rendezvous_kind kind, const void *in,
         .kind = (uint32_t)kind,
         .rank = (uint32_t)c->rank,
         .world = (uint32_t)c->world,
-        .timeout_ms = (uint32_t)(c->timeout_s * 1000) + 1,
+        .timeout_ms = (uint32_t)(limit_s(c) * 1000) + 1,
         .exchange = me->exchange,
         .bytes = bytes,
     };
@@ -61,13 +70,14 @@ static int give(struct cluster *c, enum rendezvous_kind kind, const void *in,
 static int wait_for_rendezvous(struct cluster *c)
 {
     struct client *me = c->state;
-    uint64_t end = now_ns() + (uint64_t)((c->timeout_s + 0.3) * 1e9);
+    double limit = limit_s(c);
+    uint64_t end = now_ns() + (uint64_t)((limit + 0.3) * 1e9);
     for (;;) {
         uint64_t now = now_ns();
         if (now >= end)
             return fail(
                 "rendezvous %s: no answer within %.3g s; try: is it running?",
-                me->link.endpoint, c->timeout_s);
+                me->link.endpoint, limit);
         zmq_pollitem_t items[] = {
             {.socket = me->link.socket, .events = ZMQ_POLLIN},
             {.socket = me->link.events, .events = ZMQ_POLLIN},

@@ -81,6 +81,13 @@ bool backend_reads(const struct backend *b, const char *key)
     return value_known(key, b->keys);
 }
 
+bool backend_needs_mpi(const struct backend *b, const struct sync_settings *s)
+{
+    return b->launch == LAUNCH_MPIRUN ||
+           (b->launch == LAUNCH_SERVERS && s->transport == TRANSPORT_MPI) ||
+           (backend_reads(b, "carrier") && s->carrier == CARRIER_LIBRARY);
+}
+
 bool backend_takes(const struct backend *b, const char *key,
                    const struct sync_settings *s)
 {

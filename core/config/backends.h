@@ -15,6 +15,7 @@
 // How the processes of a job are started (lockstep/launch.h).
 enum launch {
     LAUNCH_ALONE,   // one worker
+    LAUNCH_WORKERS, // workers; under mpirun with carrier=library
     LAUNCH_MPIRUN,  // workers, under mpirun
     LAUNCH_SERVERS, // servers, then workers; under mpirun with transport=mpi
 };
@@ -69,6 +70,9 @@ bool backend_has_law(const struct backend *b);
 
 // Whether b reads a key of the group [backend].
 bool backend_reads(const struct backend *b, const char *key);
+
+// Whether a job of b needs MPI: with these settings it sends by Open MPI.
+bool backend_needs_mpi(const struct backend *b, const struct sync_settings *s);
 
 // Whether b reads such a key and can use the value that the key has in *s.
 bool backend_takes(const struct backend *b, const char *key,

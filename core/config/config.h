@@ -106,6 +106,7 @@ struct run {
     struct stage_layers stages;
     int rank, world; // of a worker started by hand; -1, 0: from the launcher
     char rendezvous[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
+    bool had_hosts; // the run whose run.json was read had hosts=
     struct straggler straggler;
     struct pace pace;
     struct own_steps mistake_own_steps;
@@ -146,6 +147,10 @@ const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH]);
 // that was killed before its first checkpoint begins again at step 1, since a
 // scheduler may start the same command again.
 int config_check_out(const struct run *r);
+
+// Checks that the user has said hosts= again, or that there is none, if the
+// earlier run had hosts=. 0, or -1 after fail().
+int config_check_hosts(const struct run *r);
 
 // Logs every key whose value differs from that in the run that is resumed. 0,
 // or -1 after fail().

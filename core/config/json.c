@@ -29,14 +29,23 @@ static int take(struct run *r, const cJSON *item)
     return 0;
 }
 
+static bool has_hosts(const cJSON *settings)
+{
+    const char *hosts = cJSON_GetStringValue(
+        cJSON_GetObjectItemCaseSensitive(settings, "hosts"));
+    return hosts && *hosts;
+}
+
 int config_json(struct run *r, const char *name, const char *text, size_t n)
 {
     cJSON *json = cJSON_ParseWithLength(text, n);
     const cJSON *asked = cJSON_GetObjectItemCaseSensitive(json, "asked");
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(json, "effective");
     const cJSON *item;
     int rc = 0;
     if (!asked)
         asked = cJSON_GetObjectItemCaseSensitive(json, "settings");
+    r->had_hosts = has_hosts(asked) || has_hosts(all);
     if (!cJSON_IsObject(asked))
         rc = fail("%s: not the run.json of a run", name);
     for (item = rc ? NULL : asked->child; item && !rc; item = item->next) {

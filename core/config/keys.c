@@ -243,7 +243,10 @@ static const struct key rows[] = {
  .check = check_endpoint, .local = true, .once = true, .unit = "endpoint",
  .help = "cluster=zmq: endpoint of the rendezvous server, tcp://HOST:PORT; "
          "ps_server 0 or rank 0 listens there", .was = "hub"},
-{"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
+// A file of hosts has ssh start programs there and gives them the job's secret,
+// so only the user may name it: no run.json can (once).
+{"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .once = true,
+ .unit = "path",
  .help = "an mpirun hostfile (NAME slots=N a line): spread the job over "
          "these hosts, through ssh or LOCKSTEP_RSH"},
 {"cluster", "curve", "", KEY_TEXT, AT(curve), .local = true, .once = true,

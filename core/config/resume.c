@@ -111,6 +111,15 @@ int config_check_out(const struct run *r)
     return 0;
 }
 
+int config_check_hosts(const struct run *r)
+{
+    return r->had_hosts && !is_asked(r, "hosts")
+               ? fail("the earlier run had hosts=, and its run.json cannot "
+                      "name hosts to log in to; try: hosts=FILE, or hosts= "
+                      "for this host alone")
+               : 0;
+}
+
 int config_say_changes(const struct run *r)
 {
     struct run then;

@@ -13,6 +13,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <zmq.h>
 
 // LINES: how many refused connections are logged. PASSWORD: the length of the
@@ -138,7 +140,7 @@ struct auth {
     pthread_t thread;
     bool running;
     int refused; // peers
-    _Atomic bool stop;
+    int stop;    // an eventfd: readable when the thread is to end
 };
 
 struct frame {
@@ -146,15 +148,24 @@ struct frame {
     char data[FRAME];
 };
 
-// Receives one question into frame[]. Returns how many frames it had; -1: none
-// came in time.
+// Waits for a question. Returns false when the thread is to end.
+static bool await_question(const struct auth *a)
+{
+    zmq_pollitem_t items[] = {{a->questions, 0, ZMQ_POLLIN, 0},
+                              {NULL, a->stop, ZMQ_POLLIN, 0}};
+    zmq_poll(items, 2, -1);
+    return !items[1].revents;
+}
+
+// Receives one question into frame[]. Returns how many frames it had; -1: there
+// is none.
 static int receive(void *socket, struct frame frame[FRAMES])
 {
     int count = 0, more = 1;
     size_t size = sizeof more;
     while (more) {
         struct frame extra, *f = count < FRAMES ? &frame[count] : &extra;
-        int n = zmq_recv(socket, f->data, FRAME, 0);
+        int n = zmq_recv(socket, f->data, FRAME, ZMQ_DONTWAIT);
         if (n < 0)
             return -1;
         f->n = n < FRAME ? (size_t)n : FRAME;
@@ -195,11 +206,11 @@ static void *answer_all(void *arg)
 {
     struct auth *a = arg;
     struct frame f[FRAMES];
-    while (!a->stop) {
+    while (await_question(a)) {
         memset(f, 0, sizeof f);
         int n = receive(a->questions, f);
         if (n < 0)
-            continue; // no question came in time: check `stop`
+            continue;
         bool allowed = is_allowed(a, f, n);
         if (!allowed && ++a->refused <= LINES)
             log_line("refused a connection from %.*s: unknown key%s",
@@ -214,10 +225,12 @@ static void *answer_all(void *arg)
 
 static int begin(struct auth *a, void *context)
 {
-    int wait_ms = 100, linger = 0;
+    int linger = 0;
+    a->stop = eventfd(0, EFD_CLOEXEC);
+    if (a->stop < 0)
+        return fail("zmq: authentication: %s", strerror(errno));
     a->questions = zmq_socket(context, ZMQ_REP);
     if (!a->questions ||
-        zmq_setsockopt(a->questions, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms) ||
         zmq_setsockopt(a->questions, ZMQ_LINGER, &linger, sizeof linger) ||
         zmq_bind(a->questions, "inproc://zeromq.zap.01"))
         return fail("zmq: authentication: %s", zmq_strerror(zmq_errno()));
@@ -246,6 +259,7 @@ int auth_serve(struct auth **auth, void *context, void *socket,
     struct auth *a = mem_alloc(1, sizeof *a);
     if (!a)
         return -1;
+    a->stop = -1;
     int rc = choose(&a->proof, endpoint, curve, true);
     if (!rc && a->proof.kind != PROOF_NONE)
         rc = set_server(socket, &a->proof) || begin(a, context) ? -1 : 0;
@@ -258,11 +272,15 @@ int auth_serve(struct auth **auth, void *context, void *socket,
 void auth_close(struct auth **auth)
 {
     struct auth *a = *auth;
+    const uint64_t one = 1;
     if (!a)
         return;
-    a->stop = true;
-    if (a->running)
+    if (a->running) {
+        CHECK(write(a->stop, &one, sizeof one) == sizeof one);
         pthread_join(a->thread, NULL);
+    }
+    if (a->stop >= 0)
+        close(a->stop);
     if (a->questions)
         zmq_close(a->questions);
     explicit_bzero(&a->proof, sizeof a->proof);

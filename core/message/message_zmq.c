@@ -269,14 +269,13 @@ static void transport_wait(struct endpoint *m, int ms)
 {
     struct transport *o = m->state;
     uint64_t drained;
-    if (o->router) {
-        zmq_pollitem_t item = {o->router, 0, ZMQ_POLLIN, 0};
-        zmq_poll(&item, 1, ms);
-        return;
-    }
-    zmq_poll(o->items, 2 * o->nlinks + 1, ms);
+    zmq_pollitem_t own[] = {{o->router, 0, ZMQ_POLLIN, 0},
+                            {NULL, o->wake_fd, ZMQ_POLLIN, 0}};
+    zmq_pollitem_t *items = o->router ? own : o->items;
+    int wake = o->router ? 1 : 2 * o->nlinks;
+    zmq_poll(items, wake + 1, ms);
     o->at = 0;
-    if (o->items[2 * o->nlinks].revents)
+    if (items[wake].revents)
         CHECK(read(o->wake_fd, &drained, sizeof drained) >= 0 ||
               errno == EAGAIN);
 }

@@ -10,6 +10,7 @@ uses them. It adds a figure and an experiment that the source tree does not have
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -179,8 +180,8 @@ def use_library(prefix, folder):
     compiler = os.environ.get("CC", "cc")
     source = TOP / "tests/outside/sum.c"
     for flags, name in (("--libs", "shared"), ("--static --libs", "static")):
-        link = run("pkg-config", "--cflags", *flags.split(), "lockstep",
-                   env=env).stdout.split()
+        link = shlex.split(run("pkg-config", "--cflags", *flags.split(), "lockstep",
+                               env=env).stdout)  # a path may have a blank
         if name == "static":
             link = [f"{lib}/liblockstep.a" if w == "-llockstep" else w for w in link]
         says("^$", compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", source, *link,

@@ -24,8 +24,9 @@ GOOD = {"local": [], "ring": ["sync=ring", "workers=2", "verify=4"],
 def train(out, *words):
     data = out.parent / "text.txt"
     data.write_text(TEXT)
-    done = subprocess.run([LOCKSTEP, "train", *JOB, f"data={data}", *words, f"out={out}"], capture_output=True,
-                          text=True, timeout=250)
+    done = subprocess.run(
+        [LOCKSTEP, "train", *JOB, f"data={data}", *words, f"out={out}"],
+        capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr
 
 

@@ -5,11 +5,11 @@
 #include "tests/job_of_scripts.h"
 
 // Leaves a file, for worker 1, and does not start the worker again.
-static double never(void *ctx, int rank, char *why, size_t size)
+static double never(void *ctx, int rank, bool lost, char *why, size_t size)
 {
     struct fixture *f = ctx;
     char path[128];
-    (void)rank, (void)why, (void)size;
+    (void)rank, (void)lost, (void)why, (void)size;
     f->asked++;
     snprintf(path, sizeof path, "%s/asked", f->dir);
     FILE *file = fopen(path, "w");

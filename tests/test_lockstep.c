@@ -325,7 +325,7 @@ static void another_program_trains_a_cell(void **state)
             tiny, tiny);
     assert_ok(&j);
     assert_prints(&j, "skipped: theirs, repeat 1: no module named torch");
-    assert_prints(&j, "theirs    not run");
+    assert_prints(&j, "Not run: theirs.");
     assert_null(strstr(j.out, "gnuplot failed")); // all speed-ups are 1
     job_run(&j, 100,
             "lockstep run p.ini %s eval=0 steps=3 repeat=1 figures=speedup "

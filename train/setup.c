@@ -133,7 +133,8 @@ static int meet(struct trainer *t)
         .start_s = t->launched ? start_s : 0,
     };
     // a single worker of servers that comes back asks them where it was
-    bool serves = row->launch == LAUNCH_SERVERS && *r->rendezvous;
+    bool serves = row->launch == LAUNCH_SERVERS && *r->rendezvous &&
+                  strncmp(r->rendezvous, "mpi:", 4);
     bool alone = config.world == 1 && !serves;
     const struct cluster_ops *ops = control_plane_find(r->cluster, row, alone);
     if (!ops || serve_rendezvous(t, row, ops) ||

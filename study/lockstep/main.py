@@ -8,6 +8,7 @@ import sys
 from . import figures
 from .files import Error, visible, whole
 from .study import Study, join
+from .tables import write_tables
 
 RUN = """\
 lockstep run FILE.ini [out=DIR] [repeat=N] [fresh=1] [key=value] ...
@@ -132,6 +133,7 @@ def _draw(folders, out, figure, size, step):
     if not out and not kept:
         return figures.draw_folder(folders[0], figure, size)
     study = join(folders, out) if out else Study(folders[0])
+    write_tables(study)
     return figures.draw(study, figure, size, whole(step, 0, 1 << 53))
 
 

@@ -37,8 +37,12 @@ class Stopped(Exception):
 
 def find_ini(name):
     """The path of an experiment: as it stands, or else among the installed ones."""
-    ours = share(name)
-    return ours if not os.path.exists(name) and os.path.exists(ours) else name
+    if os.path.exists(name):
+        return name
+    if not os.path.exists(share(name)):
+        raise Error(f"{visible(name)}: No such file or directory; try: the path of an "
+                    "experiment, as in experiments/paper.ini")
+    return share(name)
 
 
 def _ask(path, word, given=""):

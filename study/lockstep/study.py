@@ -162,6 +162,8 @@ class Study:
             asked = {k: run.settings.get(k, "") for k in wanted} | run.asked
             if settings is None and run.manifest.get("format") is None:  # an old run
                 asked = {k: run.asked.get(k, v) for k, v in wanted.items()}
+            if run.cell.peer:  # another program may have settings of its own
+                asked = {k: asked[k] for k in wanted}
             if found := difference(asked, wanted):
                 key, then, now = found
                 raise Error(f"{visible(name)}: ran with {key}={then}, now {key}={now}; "

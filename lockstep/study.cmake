@@ -5,11 +5,14 @@ lockstep_library(study
         lockstep/watch.c
   LINKS memory supervise telemetry law config share base PkgConfig::CJSON m)
 find_package(Python3 COMPONENTS Interpreter)
+include(tests/long.cmake)
 if(Python3_FOUND)
   set(tests study hostile answers verify experiments doctor_hosts)
   # What only Python does is not done again under a sanitizer.
   if(NOT LOCKSTEP_SANITIZE)
     list(APPEND tests stranger)
+    lockstep_long(stranger ${Python3_EXECUTABLE} tests/stranger.py
+                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep)
     # The mutants read the runs that the oracle has kept.
     foreach(test study_oracle study_mutants)
       add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py

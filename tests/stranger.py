@@ -2,7 +2,8 @@
 who reports, compares or runs it: what it says is shown as text, nothing outside it is
 read or written, nothing is waited for, and an error is one line.
 
-    stranger.py LOCKSTEP
+    stranger.py LOCKSTEP      with LOCKSTEP_LONG=1 in the environment: 300 random
+                              changes instead of 40
 """
 
 import html
@@ -311,7 +312,7 @@ def mutations(rng, box):
     return path, kind, at
 
 
-def any_change(box, count=300):
+def any_change(box, count=300 if os.environ.get("LOCKSTEP_LONG") else 40):
     """Random changes of a valid folder, always the same ones."""
     rng, ended = random.Random(7), {0: 0, 1: 0}
     for k in range(count):

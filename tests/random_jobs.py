@@ -475,6 +475,8 @@ def other_way(case, rng, rows):
     case.second = other
     if "mesh" in job and "mesh" not in other:
         other["mesh"] = ""  # or it stays
+    if "mesh" in other and "workers" in job:
+        other["workers"] = math.prod(sizes(other).values())
     found = case.lockstep.train(other, case.folder / "other", resume=rng.choice(marks))
     bounds = [promise(j)[1] for j in (job, other)]
     late = {at: row for at, row in found.items()}

@@ -61,9 +61,8 @@ static void one_model(int stages, int micro, const struct way *ways, int n)
         struct way w = ways[i];
         w.stages = stages;
         w.micro = micro;
-        snprintf(words, sizeof words,
-                 "mesh=pp%d accum=%d steps=5 save=5 %s", stages,
-                 micro, w.words);
+        snprintf(words, sizeof words, "mesh=pp%d accum=%d steps=5 save=5 %s",
+                 stages, micro, w.words);
         train(words, i ? "other" : "one");
         check_bytes(&w, i ? "other" : "one");
         if (i)

@@ -310,22 +310,21 @@ static void another_program_trains_a_cell(void **state)
 {
     (void)state;
     struct job j;
-    job_run(
-        &j, 100,
-        "printf '[cell ours]\\nseed=1\\n[cell theirs]\\npeer=ddp\\nseed=1"
-        "\\n' > p.ini; printf '#!/bin/sh\\ncase $1 in "
-        "*gpt2_torch_ddp.py) ;; *) exit 1;; esac\\n"
-        "for w; do out=${w#out=}; done\\n\"$2\" train %s eval=0 "
-        "steps=3 trace=off samples=0 out=$out || exit 1\\n"
-        "sed -i -e s/local_/#/ -e s/local/theirs/ -e s/#/local_/ "
-        "$out/run.json $out/summary.json $out/steps.csv\\n' > py; "
-        "printf '#!/bin/sh\\necho no module named torch\\n"
-        "exit 77\\n' > nopy; "
-        "chmod +x py nopy; "
-        "lockstep run p.ini %s eval=0 steps=3 repeat=1 figures=speedup "
-        "baseline=ours "
-        "peer_python=$PWD/nopy out=p",
-        tiny, tiny);
+    job_run(&j, 100,
+            "printf '[cell ours]\\nseed=1\\n[cell theirs]\\npeer=ddp\\nseed=1"
+            "\\n' > p.ini; printf '#!/bin/sh\\ncase $1 in "
+            "*gpt2_torch_ddp.py) ;; *) exit 1;; esac\\n"
+            "for w; do out=${w#out=}; done\\n\"$2\" train %s eval=0 "
+            "steps=3 trace=off samples=0 out=$out || exit 1\\n"
+            "sed -i -e s/local_/#/ -e s/local/theirs/ -e s/#/local_/ "
+            "$out/run.json $out/summary.json $out/steps.csv\\n' > py; "
+            "printf '#!/bin/sh\\necho no module named torch\\n"
+            "exit 77\\n' > nopy; "
+            "chmod +x py nopy; "
+            "lockstep run p.ini %s eval=0 steps=3 repeat=1 figures=speedup "
+            "baseline=ours "
+            "peer_python=$PWD/nopy out=p",
+            tiny, tiny);
     assert_ok(&j);
     assert_prints(&j, "skipped: theirs, repeat 1: no module named torch");
     assert_prints(&j, "Not run: theirs.");

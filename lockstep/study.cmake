@@ -24,7 +24,15 @@ if(Python3_FOUND)
     set_tests_properties(study_mutants PROPERTIES FIXTURES_REQUIRED studies)
     add_test(NAME figures COMMAND ${Python3_EXECUTABLE} tests/draw.py plots
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set(long stranger study_oracle study_mutants figures)
+    # Random jobs: the first cases of a seed. The long test draws an hour of others.
+    add_test(NAME random_jobs
+             COMMAND ${Python3_EXECUTABLE} tests/random_jobs.py
+                     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep --seed 1 --case 1..10
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    lockstep_long(random_jobs ${Python3_EXECUTABLE} tests/random_jobs.py
+                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep --seed new --minutes 55
+                  --pairs)
+    set(long stranger study_oracle study_mutants figures random_jobs)
   endif()
   foreach(test ${tests})
     add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py

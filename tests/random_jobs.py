@@ -2,7 +2,8 @@
 """random_jobs.py LOCKSTEP - draws jobs and stories at random, and compares each with
 an oracle.
 
-    --seed S       the seed (default 1); case N of a seed is always the same job
+    --seed S       the seed (default 1); case N of a seed is always the same job.
+                   "new" draws a seed and prints it
     --minutes M    how long to draw (default 1)
     --case N       only this case, with what it does; --case A..B: some
     --shrink       with --case: leave out settings while the case still fails
@@ -35,7 +36,7 @@ import sys
 import tempfile
 import time
 
-DEADLINE_S = 150  # for one job; its own timeout= is 20 s
+DEADLINE_S = 240  # for one job; its own timeout= is 60 s
 MARK = "LOCKSTEP_RANDOM_JOB"  # in the environment of all processes of a job
 FIRST = 10  # steps whose losses are compared: rounding grows with time
 
@@ -58,7 +59,7 @@ def draw_size(rng):
 
 def draw_rule(rng):
     """How it trains."""
-    job = {"threads": 1, "log": 0, "timeout": 20, "warmup": rng.randint(0, 3),
+    job = {"threads": 1, "log": 0, "timeout": 60, "warmup": rng.randint(0, 3),
            "seed": rng.randint(1, 99), "lr": rng.choice((0.002, 0.0005)),
            "schedule": rng.choice(("constant", "cosine")),
            "clip": rng.choice((1, 1, 0, 0.05)), "recompute": rng.choice((0, 0, 1)),
@@ -571,6 +572,9 @@ def main():
     p.add_argument("--pairs", action="store_true")
     p.add_argument("--keep", default="")
     a = p.parse_args()
+    if a.seed == "new":
+        a.seed = str(random.SystemRandom().randrange(10 ** 6))
+        print(f"seed {a.seed}", flush=True)
     first, _, last = a.case.partition("..")
     numbers = range(int(first), int(last or first) + 1) if a.case else itertools.count(1)
     until = time.monotonic() + 60 * a.minutes

@@ -240,7 +240,7 @@ static void survives_kill(void **state)
     (void)state;
     struct job j;
     int steps = test_long() ? 900 : 300, rounds = test_long() ? 200 : 12;
-    int limit_s = test_long() ? 900 : 60; // each step writes a checkpoint
+    int limit_s = test_long() ? 900 : 150; // each step writes a checkpoint
     job_run(&j, limit_s, "trainer %s steps=%d out=calm", tiny, steps);
     assert_ok(&j);
     int kills = 0;

@@ -327,17 +327,19 @@ def files_are_whole(folder):
         reads += 1
         time.sleep(0.001)
     assert reads > 10 and not any(p.returncode for p in reports), reads
-    assert not list(out.glob("**/.next-*"))
+    assert not list(out.glob("**/.written-*"))
     live = folder / "being-written"
     job = subprocess.Popen([LOCKSTEP, "train", *SMALL, "steps=400", "save=20", f"out={live}"],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     reported = 0
     while job.poll() is None or not reported:
         done = lockstep("report", live)
         assert done.returncode == 0 or done.stderr.count(b"\n") == 1, done
         assert b"Traceback" not in done.stderr, done
         reported += done.returncode == 0
-    assert job.wait() == 0 and lockstep("report", live).returncode == 0
+    said = job.communicate()[1][-500:]
+    done = lockstep("report", live)
+    assert job.returncode == 0 and done.returncode == 0, (said, done)
 
 
 def main():

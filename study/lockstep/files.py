@@ -152,7 +152,7 @@ def replace(path):
     temporary = None
     try:
         fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".",
-                                         prefix=".next-")
+                                         prefix=".written-")
         mask = os.umask(0)
         os.umask(mask)
         os.fchmod(fd, 0o666 & ~mask)

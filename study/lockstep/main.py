@@ -115,7 +115,8 @@ def run(words):
         study, failed = run_experiment(ini, rest, own["out"], own["fresh"] == "1")
         print(finish(study, log))
     except Stopped as why:
-        log("stopped; the same command continues from here")
+        log(f"stopped; the same command{' without fresh=1' * (own['fresh'] == '1')} "
+            "continues from here")
         return 128 + why.number
     if failed:
         raise Error(f"{failed} runs failed; try: read their logs in "

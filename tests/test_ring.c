@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -333,6 +334,10 @@ static int flooded_body(struct worker *w)
 static void a_flood_does_not_keep_the_neighbour_out(void **state)
 {
     (void)state;
+    struct rlimit files; // callers that wait for an answer take descriptors
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
     struct setup s = {
         .world = 2, .n = 100, .closed = true, .opts = "", .timeout_s = 120};
     assert_int_equal(world_run(&ring, &s, flooded_body, NULL), 0);

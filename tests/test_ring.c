@@ -334,7 +334,7 @@ static int flooded_body(struct worker *w)
 static void a_flood_does_not_keep_the_neighbour_out(void **state)
 {
     (void)state;
-    struct rlimit files; // callers that wait for an answer take descriptors
+    struct rlimit files; // each thread of the flood keeps 100 sockets open
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
     files.rlim_cur = files.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);

@@ -82,19 +82,10 @@ static void say(const char *log_path, const char *fmt, ...)
     fclose(log);
 }
 
-// Removes the fault of inject=, which is only for the first start.
-static int drop_fault(struct run *r)
-{
-    return r->settings.inject.kind != FAULT_NONE ? config_set(r, "inject", "")
-                                                 : 0;
-}
-
 // Sets the words for the next start: it resumes from this run's newest
 // checkpoint, if there is one.
 static int change_words(struct run *r, bool saved)
 {
-    if (drop_fault(r))
-        return -1;
     return saved || !*r->resume ? config_set(r, "resume", "auto") : 0;
 }
 
@@ -164,7 +155,7 @@ double restart_worker_wanted(struct restart *s, struct run *r, int rank,
 {
     long step = last_step_of(r, rank);
     size_t at = strlen(why);
-    if (s->done == r->restarts || drop_fault(r))
+    if (s->done == r->restarts)
         return -1;
     if (s->done > 0 && s->rank == rank && step == s->failed_at && !lost) {
         snprintf(why + at, size - at,

@@ -59,7 +59,8 @@ static void kill_at(const char *way, int step, int rank)
     assert_true(job_summary("ill", "restarts") == 1);
     assert_true(job_summary("ill", "steps_lost") >= done - saved);
     assert_true(done == saved || job_summary("ill", "seconds_lost") > 0);
-    job_run(&j, 20, "grep -q '\"name\": \"restarts\"' ill/trace.json");
+    job_run(&j, 20, "grep -q '\"name\": \"restarts\"' ill/trace.json && "
+                    "grep -q '\"inject\":.*\"kill:%d\"' ill/run.json", step);
     assert_status(&j, 0);
 }
 

@@ -404,6 +404,7 @@ static int open_sync(struct trainer *t)
         .spans = t->observe.spans,
         .slowdown = slowdown(t),
         .parts = t->parts,
+        .restarted = t->restarts > 0,
     };
     t->sync = sync_open(way->strategy, &job);
     if (!t->sync)

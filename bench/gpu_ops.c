@@ -14,7 +14,7 @@
 #include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
 #include "model/cuda/product_cuda.h"
-#include "model/cuda/state_cuda.h"
+#include "model/cuda/kernels_cuda.h"
 #include "optim/rule.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@
 enum { ROUNDS = 10, WARM = 3, LINE = 64, MOST_TENSORS = 16 };
 
 static const size_t slice_numbers = (size_t)1
-                                    << 28; // as model/cuda/memory_cuda.c
+                                    << 28; // as model/cuda/model_cuda.c
 
 struct ops {
     struct device *dev;
@@ -44,7 +44,7 @@ struct ops {
     int32_t *tokens;
     struct cuda_tokens by_token;
     struct cuda_product *product;
-    struct cuda_product_job job; // the product being timed
+    struct product_job job; // the product being timed
     struct dnn_attention *dnn;
     struct mask mask;
     struct rule rule;
@@ -169,7 +169,7 @@ static int run_product(struct ops *o)
 }
 
 static int product(struct ops *o, const char *name, const char *what,
-                   struct cuda_product_job job)
+                   struct product_job job)
 {
     char text[64];
     double m = job.m, n = job.n, k = job.k, size = (double)o->size;
@@ -188,7 +188,7 @@ static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
                   bool after_gelu)
 {
     int N = (int)o->rows;
-    struct cuda_product_job y = {.m = N,
+    struct product_job y = {.m = N,
                                  .n = outs,
                                  .k = ins,
                                  .a = o->x,
@@ -198,7 +198,7 @@ static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
                                      gelu ? EPILOGUE_GELU : EPILOGUE_BIAS,
                                  .pre = gelu ? o->z : NULL,
                                  .out = o->y};
-    struct cuda_product_job dx = {.m = N,
+    struct product_job dx = {.m = N,
                                   .n = ins,
                                   .k = outs,
                                   .tb = true,
@@ -208,7 +208,7 @@ static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
                                                          : EPILOGUE_NONE,
                                   .pre = after_gelu ? o->z : NULL,
                                   .out = o->y};
-    struct cuda_product_job dw = {.m = ins,
+    struct product_job dw = {.m = ins,
                                   .n = outs,
                                   .k = N,
                                   .ta = true,
@@ -229,7 +229,7 @@ static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
 
 static int head(struct ops *o)
 {
-    struct cuda_product_job y = {.m = o->S,
+    struct product_job y = {.m = o->S,
                                  .n = (int)o->stride,
                                  .k = o->C,
                                  .tb = true,
@@ -237,14 +237,14 @@ static int head(struct ops *o)
                                  .b = o->w,
                                  .out = o->logits,
                                  .out_row = o->stride};
-    struct cuda_product_job dx = {.m = o->S,
+    struct product_job dx = {.m = o->S,
                                   .n = o->C,
                                   .k = (int)o->stride,
                                   .a = o->logits,
                                   .a_row = o->stride,
                                   .b = o->w,
                                   .out = o->y};
-    struct cuda_product_job dw = {.m = (int)o->stride,
+    struct product_job dw = {.m = (int)o->stride,
                                   .n = o->C,
                                   .k = o->S,
                                   .ta = true,

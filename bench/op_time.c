@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "bench/workload.h"
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 #include "model/cpu/product.h"
 
 #include <string.h>

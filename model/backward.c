@@ -8,15 +8,16 @@
 //
 // A stage does this for one chunk of its layers at a time. The last stage does
 // not report wte, since the first stage has a share of its gradient, too.
+//
+// On a GPU the watermark falls when the work is queued, not when it is done:
+// work that reads the gradients must wait for the compute queue at that point.
 
 #include "model/state.h"
 
 #include "telemetry/span.h"
 
-#include <string.h>
-
 struct back {
-    struct cpu_model *m;
+    struct model *m;
     const struct model_step *step;
     size_t rows;
     bool add;    // gradients are added to what is there
@@ -28,7 +29,7 @@ struct back {
 // they are.
 static void settle(const struct back *b, int first, int end)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     if (m->job.precision != DTYPE_F16)
         return;
     float *at = grad_at(m, first);
@@ -46,9 +47,9 @@ static void report(struct back *b, int first)
         b->step->watermark(b->step->ctx, off);
 }
 
-// din (rows, ins) = dout (rows, outs) W'.
-static void input_gradient(const struct back *b, void *din, const void *dout,
-                           int w, int ins, int outs)
+// din (rows, ins) = dout (rows, outs) W'; with `pre`, times GELU's slope there.
+static void input_gradient(const struct back *b, void *din, void *pre,
+                           const void *dout, int w, int ins, int outs)
 {
     struct product_job j = {.m = (int)b->rows,
                             .n = ins,
@@ -56,15 +57,17 @@ static void input_gradient(const struct back *b, void *din, const void *dout,
                             .tb = true,
                             .a = dout,
                             .b = weight_at(b->m, w),
+                            .epilogue = pre ? EPILOGUE_DGELU : EPILOGUE_NONE,
+                            .pre = pre,
                             .out = din};
-    product_run(b->m->product, &j);
+    b->m->ops->product(b->m, &j);
 }
 
 // m->branch = dout (rows, outs) W', summed over slices.
 static int branch_input_gradient(const struct back *b, const void *dout, int w,
                                  int outs)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     struct product_job j = {.m = (int)b->rows,
                             .n = m->job.config.channels,
                             .k = outs,
@@ -79,7 +82,7 @@ static int branch_input_gradient(const struct back *b, const void *dout, int w,
 static void weight_gradient(const struct back *b, int w, const void *in,
                             const void *dout, int ins, int outs)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     struct product_job j = {.m = ins,
                             .n = outs,
                             .k = (int)b->rows,
@@ -88,9 +91,10 @@ static void weight_gradient(const struct back *b, int w, const void *in,
                             .b = dout,
                             .out = grad_at(m, w),
                             .out_fp32 = true,
-                            .add = b->add};
-    product_run(m->product, &j);
-    m->k->sum_rows(grad_at(m, w + 1), dout, b->rows, outs, b->add, m->partial);
+                            .add = b->add,
+                            .epilogue = EPILOGUE_BIAS_GRAD,
+                            .bias_grad = grad_at(m, w + 1)};
+    m->ops->product(m, &j);
 }
 
 // Backward of the LayerNorm whose weight is tensor w. m->branch has the
@@ -100,7 +104,7 @@ static void weight_gradient(const struct back *b, int w, const void *in,
 static void norm_gradient(const struct back *b, int w, const void *sum,
                           const float *mean, const float *rstd, bool add_dres)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     m->k->norm_backward(m->dres, add_dres, m->norm, grad_at(m, w),
                         grad_at(m, w + 1), b->add, m->branch, sum, mean, rstd,
                         weight_at(m, w), weight_at(m, w + 1), b->rows,
@@ -112,7 +116,7 @@ static void norm_gradient(const struct back *b, int w, const void *sum,
 static const void *branch_gradient(const struct back *b, int layer,
                                    enum site site)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     struct mask mask = layers_mask(&m->job, b->step, layer, site);
     if (mask.threshold > 0)
         m->k->mask_rows(m->dbranch, m->dres, b->rows, m->job.config.channels,
@@ -125,14 +129,17 @@ static const void *branch_gradient(const struct back *b, int layer,
 // x += out(gelu(fc(ln_2(x))))
 static int mlp_backward(struct back *b, int i)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     const struct layer *l = &m->layers[i];
     int C = m->job.config.channels, F = m->inner;
     const void *d = branch_gradient(b, i, SITE_OUT);
-    input_gradient(b, m->dwide, d, layer_at(i, OUT_W), F, C);
-    m->k->gelu_backward(m->dwide, m->wide, l->pre,
-                        late_bias(m, layer_at(i, FC_B)), b->rows, F);
-    weight_gradient(b, layer_at(i, OUT_W), m->wide, d, F, C);
+    bool fused = m->ops->fused;
+    input_gradient(b, m->dwide, fused ? l->pre : NULL, d, layer_at(i, OUT_W), F,
+                   C);
+    if (!fused)
+        m->k->gelu_backward(m->dwide, l->gelu, l->pre,
+                            late_bias(m, layer_at(i, FC_B)), b->rows, F);
+    weight_gradient(b, layer_at(i, OUT_W), l->gelu, d, F, C);
     report(b, layer_at(i, OUT_W));
 
     if (branch_input_gradient(b, m->dwide, layer_at(i, FC_W), F))
@@ -146,12 +153,12 @@ static int mlp_backward(struct back *b, int i)
 // x += proj(attention(qkv(ln_1(x))))
 static int attention_backward(struct back *b, int i)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     const struct model_job *job = &m->job;
     const struct layer *l = &m->layers[i];
     int C = job->config.channels, H = m->width;
     const void *d = branch_gradient(b, i, SITE_PROJ);
-    input_gradient(b, m->branch, d, layer_at(i, PROJ_W), H, C);
+    input_gradient(b, m->branch, NULL, d, layer_at(i, PROJ_W), H, C);
     weight_gradient(b, layer_at(i, PROJ_W), l->att, d, H, C);
     report(b, layer_at(i, PROJ_W));
 
@@ -166,11 +173,11 @@ static int attention_backward(struct back *b, int i)
     return 0;
 }
 
-// Computes a layer's forward again, since the layers after it use the same
+// Computes a layer's forward again, if the layers after it have used the same
 // memory.
 static int recompute(const struct back *b, int i)
 {
-    if (!b->m->job.recompute)
+    if (!b->m->job.recompute || b->m->filled == &b->m->layers[i])
         return 0;
     span_begin(b->step->lane, SPAN_FORWARD, part_layer(&b->m->job.config, i));
     int rc = forward_again(b->m, i, b->step);
@@ -181,16 +188,16 @@ static int recompute(const struct back *b, int i)
 // Gradients of wte and wpe, from dres at the model's start.
 static void embed_backward(struct back *b)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     const struct model_job *job = &m->job;
     struct mask mask = layers_mask(job, b->step, 0, SITE_EMBED);
     size_t used = (size_t)job->tokens * job->config.channels;
     size_t all = m->off[2] - m->off[1];
     float *dwte = grad_at(m, 0), *dwpe = grad_at(m, 1);
-    if (!b->add) // positions that this job never reaches
-        memset(dwpe + used, 0, (all - used) * sizeof *dwpe);
+    if (!b->add && used < all) // positions that this job never reaches
+        m->k->zero(dwpe + used, all - used);
     if (!b->add && !part_has_head(&job->config)) // no head has written dwte
-        memset(dwte, 0, (m->off[1] - m->off[0]) * sizeof *dwte);
+        m->k->zero(dwte, m->off[1] - m->off[0]);
     m->k->embed_backward(dwte, dwpe, m->dres, b->step->x, m->words, job->batch,
                          job->tokens, job->config.channels, b->add, &mask);
     report(b, 0);
@@ -199,7 +206,7 @@ static void embed_backward(struct back *b)
 // Backward of ln_f, from the head's gradient in m->branch.
 static int final_backward(struct back *b)
 {
-    struct cpu_model *m = b->m;
+    struct model *m = b->m;
     int last = final_norm_at(&m->job.config);
     if (block_take(m, block_of(last), true))
         return -1;
@@ -208,7 +215,13 @@ static int final_backward(struct back *b)
     return block_give(m, block_of(last));
 }
 
-int backward(struct cpu_model *m, const struct model_step *step)
+static void spare(struct model *m, bool travelling)
+{
+    if (m->ops->spare)
+        m->ops->spare(m, travelling);
+}
+
+int backward(struct model *m, const struct model_step *step)
 {
     const struct model_job *job = &m->job;
     struct back b = {.m = m,
@@ -219,6 +232,7 @@ int backward(struct cpu_model *m, const struct model_step *step)
                                            : layer_at(m->to, LN1_W)};
     if (is_last(m) && final_backward(&b))
         return -1;
+    spare(m, step->watermark != NULL);
     for (int i = m->to - 1; i >= m->from; i--) {
         span_begin(step->lane, SPAN_BACKWARD, part_layer(&job->config, i));
         if (block_take(m, i + 1, true) || recompute(&b, i) ||
@@ -227,6 +241,7 @@ int backward(struct cpu_model *m, const struct model_step *step)
             return -1;
         span_end(step->lane);
     }
+    spare(m, false);
     if (is_first(m))
         embed_backward(&b);
     else if (is_last(m))

@@ -49,15 +49,14 @@ endif()
 
 set(model_files
     model/backward.c model/forward.c model/head.c model/layers.c
-    model/memory.c
-    model/model.c model/model_cpu.c model/cpu/isa.c model/cpu/product.c
+    model/memory.c model/model.c model/passes.c
+    model/cpu/isa.c model/cpu/model_cpu.c model/cpu/product.c
     model/cpu/onednn.c model/cpu/onednn_${DNNL_MAJOR}.c)
 set(model_cuda_files
     model/cuda/attention.cu model/cuda/attention_backward.cu
-    model/cuda/backward_cuda.c model/cuda/dnn.c model/cuda/dnn_attention.c
-    model/cuda/dnn_graph.c model/cuda/embed.cu model/cuda/forward_cuda.c
-    model/cuda/gelu.cu model/cuda/head_cuda.c model/cuda/loss.cu model/cuda/lt.c
-    model/cuda/memory_cuda.c model/cuda/model_cuda.c model/cuda/norm.cu
+    model/cuda/dnn.c model/cuda/dnn_attention.c model/cuda/dnn_graph.c
+    model/cuda/embed.cu model/cuda/gelu.cu model/cuda/kernels_cuda.c
+    model/cuda/loss.cu model/cuda/lt.c model/cuda/model_cuda.c model/cuda/norm.cu
     model/cuda/peak.c model/cuda/product_cuda.c model/cuda/routine.c
     model/cuda/tokens_cuda.c model/cuda/vector.cu)
 if(CUDA_BUILT)

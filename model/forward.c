@@ -19,25 +19,46 @@
 #include "telemetry/span.h"
 
 // out (rows, outs) = in (rows, ins) W + b, where W and b are tensors w and w +
-// 1 of the layout. With `late`, the next pass adds b if that is faster.
-static void linear(struct cpu_model *m, void *out, const void *in, int w,
-                   size_t rows, int ins, int outs, bool late)
+// 1 of the layout.
+static void linear(struct model *m, void *out, const void *in, int w,
+                   size_t rows, int ins, int outs)
 {
-    bool left = late && late_bias(m, w + 1);
     struct product_job j = {.m = (int)rows,
                             .n = outs,
                             .k = ins,
                             .a = in,
                             .b = weight_at(m, w),
-                            .bias = left ? NULL : weight_at(m, w + 1),
+                            .epilogue = EPILOGUE_BIAS,
+                            .bias = weight_at(m, w + 1),
                             .out = out};
-    product_run(m->product, &j);
+    m->ops->product(m, &j);
+}
+
+// l->pre = m->norm W + b, tensors FC_W and FC_B. Also computes l->gelu if the
+// product can; else the next pass does, and adds b if that is faster.
+static void widen(struct model *m, int i, size_t rows)
+{
+    const struct layer *l = &m->layers[i];
+    bool fused = m->ops->fused, left = late_bias(m, layer_at(i, FC_B)) != NULL;
+    struct product_job j = {.m = (int)rows,
+                            .n = m->inner,
+                            .k = m->job.config.channels,
+                            .a = m->norm,
+                            .b = weight_at(m, layer_at(i, FC_W)),
+                            .epilogue = fused  ? EPILOGUE_GELU
+                                        : left ? EPILOGUE_NONE
+                                               : EPILOGUE_BIAS,
+                            .bias =
+                                left ? NULL : weight_at(m, layer_at(i, FC_B)),
+                            .pre = fused ? l->pre : NULL,
+                            .out = fused ? l->gelu : l->pre};
+    m->ops->product(m, &j);
 }
 
 // sum = res + mask(branch), m->norm = LayerNorm(sum) with tensors w and w + 1.
 // Adds the bias, tensor b, to the branch first if the product has not. b is 0
 // if there is no branch.
-static void add_norm(struct cpu_model *m, void *sum, const void *res,
+static void add_norm(struct model *m, void *sum, const void *res,
                      const void *branch, int b, int w, float *mean, float *rstd,
                      size_t rows, struct mask mask)
 {
@@ -47,7 +68,7 @@ static void add_norm(struct cpu_model *m, void *sum, const void *res,
 }
 
 // LayerNorm ln_1 of the residual stream at a layer's entry, into m->norm.
-static void enter_layer(struct cpu_model *m, int i, size_t rows)
+static void enter_layer(struct model *m, int i, size_t rows)
 {
     const struct layer *l = &m->layers[i];
     const struct mask none = {.keep = 1};
@@ -57,8 +78,8 @@ static void enter_layer(struct cpu_model *m, int i, size_t rows)
 
 // m->branch = in (rows, ins) W, tensor `w`. The bias, tensor w + 1, is added
 // here or in the next pass. Returns 0, or -1 after fail().
-static int linear_branch(struct cpu_model *m, const void *in, int w,
-                         size_t rows, int ins)
+static int linear_branch(struct model *m, const void *in, int w, size_t rows,
+                         int ins)
 {
     bool left = branch_bias(m, w + 1) != NULL;
     struct product_job j = {.m = (int)rows,
@@ -66,13 +87,14 @@ static int linear_branch(struct cpu_model *m, const void *in, int w,
                             .k = ins,
                             .a = in,
                             .b = weight_at(m, w),
+                            .epilogue = left ? EPILOGUE_NONE : EPILOGUE_BIAS,
                             .bias = left ? NULL : weight_at(m, w + 1)};
     branch_product(m, &j, 0);
     return branch_join(m, rows);
 }
 
 // Attention over B sequences of T tokens, of the heads that this worker has.
-struct attention state_attention(const struct cpu_model *m, int B, int T,
+struct attention state_attention(const struct model *m, int B, int T,
                                  const struct model_step *step, int layer)
 {
     const struct model_config *g = &m->job.config;
@@ -90,33 +112,33 @@ struct attention state_attention(const struct cpu_model *m, int B, int T,
 
 // Computes all that backward needs of a layer, from ln_1's output in m->norm.
 // Returns 0, or -1 after fail().
-static int fill_layer(struct cpu_model *m, int i, int B, int T,
+static int fill_layer(struct model *m, int i, int B, int T,
                       const struct model_step *step)
 {
     const struct layer *l = &m->layers[i];
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     struct attention a = state_attention(m, B, T, step, i);
-    linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * m->width,
-           false);
+    linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * m->width);
     m->k->attention(l->att, l->lse, l->qkv, &a);
     if (linear_branch(m, l->att, layer_at(i, PROJ_W), rows, m->width))
         return -1;
     add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
              layer_at(i, LN2_W), l->mean2, l->rstd2, rows,
              layers_mask(&m->job, step, i, SITE_PROJ));
-    linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, m->inner, true);
+    widen(m, i, rows);
+    m->filled = l;
     return 0;
 }
 
-int forward_again(struct cpu_model *m, int i, const struct model_step *step)
+int forward_again(struct model *m, int i, const struct model_step *step)
 {
     int B = m->job.batch, T = m->job.tokens;
     enter_layer(m, i, (size_t)B * T);
     return fill_layer(m, i, B, T, step);
 }
 
-void state_begin_pass(struct cpu_model *m, const struct model_pass *p)
+void state_begin_pass(struct model *m, const struct model_pass *p)
 {
     const struct model_job *job = &m->job;
     m->layers = m->all_layers + (size_t)p->slot * job->config.layers;
@@ -127,28 +149,27 @@ void state_begin_pass(struct cpu_model *m, const struct model_pass *p)
     m->dres = job->train ? m->edges[p->edge] : NULL;
 }
 
-void norm_again(struct cpu_model *m)
+void norm_again(struct model *m)
 {
     const struct mask none = {.keep = 1};
     add_norm(m, NULL, m->last, NULL, 0, final_norm_at(&m->job.config), m->mean,
              m->rstd, (size_t)m->job.batch * m->job.tokens, none);
 }
 
-// Writes the tokens' embeddings to the first layer's input. Returns 0, or -1
+// Writes the embeddings of m->x to the first layer's input. Returns 0, or -1
 // after fail().
-static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
-                 const struct model_step *step)
+static int embed(struct model *m, int B, int T, const struct model_step *step)
 {
     struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
     const struct model_slices *s = m->job.slices;
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     if (!m->sum) {
-        m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C,
-                    &mask);
+        m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), m->x, B, T,
+                    C, &mask);
         return 0;
     }
-    m->k->embed_words(m->sum, weight_at(m, 0), x, m->words, rows, C);
+    m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, rows, C);
     if (s->join(s->ctx, m->sum, rows * C))
         return -1;
     m->k->embed_places(m->layers->in, m->sum, weight_at(m, 1), B, T, C, &mask);
@@ -158,7 +179,7 @@ static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
 // The pass after layer i: the residual addition, and the LayerNorm of the next
 // layer or ln_f. At the end of a chunk it only adds: the next stage computes
 // the LayerNorm.
-static void leave_layer(struct cpu_model *m, int i, size_t rows,
+static void leave_layer(struct model *m, int i, size_t rows,
                         const struct model_step *step)
 {
     const struct layer *l = &m->layers[i];
@@ -176,27 +197,38 @@ static void leave_layer(struct cpu_model *m, int i, size_t rows,
                    m->job.config.channels, &mask);
 }
 
-int forward(struct cpu_model *m, const struct model_pass *p, const int32_t *x,
-            int B, int T, const struct model_step *step)
+// Computes GELU's output, in memory that all layers share, unless the product
+// before it has.
+static void gelu(struct model *m, int i, size_t rows)
+{
+    const struct layer *l = &m->layers[i];
+    if (m->ops->fused)
+        return;
+    m->k->gelu(l->gelu, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
+               m->inner);
+    m->filled = NULL; // with recompute l->gelu is l->pre
+}
+
+int forward(struct model *m, const struct model_pass *p, int B, int T,
+            const struct model_step *step)
 {
     size_t rows = (size_t)B * T;
     state_begin_pass(m, p);
     if ((is_first(m) || is_last(m)) && block_take(m, 0, false))
         return -1;
-    if (is_first(m) && embed(m, x, B, T, step))
+    if (is_first(m) && embed(m, B, T, step))
         return -1;
     if (block_take(m, m->from + 1, false))
         return -1;
     enter_layer(m, m->from, rows);
     struct span_lane *lane = step ? step->lane : NULL;
     for (int i = m->from; i < m->to; i++) {
-        const struct layer *l = &m->layers[i];
         span_begin(lane, SPAN_FORWARD, part_layer(&m->job.config, i));
         if (fill_layer(m, i, B, T, step))
             return -1;
-        m->k->gelu(m->wide, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
-                   m->inner);
-        if (linear_branch(m, m->wide, layer_at(i, OUT_W), rows, m->inner))
+        gelu(m, i, rows);
+        if (linear_branch(m, m->layers[i].gelu, layer_at(i, OUT_W), rows,
+                          m->inner))
             return -1;
         if (block_take(m, i + 2, false))
             return -1;

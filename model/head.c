@@ -7,86 +7,99 @@
 // slice's input goes into wte's gradient. Then the memory is free for the next
 // slice.
 //
+// A GPU pads rows of logits to m->stride numbers, since rows of 50257 numbers
+// would not be aligned. Products treat the padding as symbols, too, so that no
+// matrix has an odd width, for which a library may use slow kernels. The
+// padding symbols' weights are the rows after wte, which belong to wpe and
+// perhaps to layer 0: any finite numbers, since no code reads these logits. The
+// gradient of these logits is 0. So the product writes 0 (or adds 0) to the
+// gradients of those rows, which backward computes later.
+//
 // With mesh=tpN a worker has only the logits of some symbols. For each slice of
 // rows, the workers exchange what their symbols contribute to the losses.
 
 #include "model/state.h"
 
-void head_logits(struct cpu_model *m, size_t row, int rows)
+// Row `row` of a tensor (rows, C).
+static void *row_of(const struct model *m, void *tensor, size_t row)
 {
-    const struct model_config *g = &m->job.config;
-    size_t at = row * g->channels * dtype_bytes(m->job.precision);
-    struct product_job j = {.m = rows,
-                            .n = m->words.n,
-                            .k = g->channels,
-                            .tb = true,
-                            .a = (char *)m->norm + at,
-                            .b = weight_at(m, 0),
-                            .out = m->logits,
-                            .out_fp32 = true};
-    product_run(m->product, &j);
+    size_t C = (size_t)m->job.config.channels;
+    return (char *)tensor + row * C * dtype_bytes(m->job.precision);
 }
 
-static void slice_backward(struct cpu_model *m, size_t row, int rows, bool add)
+void head_logits(struct model *m, size_t row, int rows, bool fp32)
 {
-    const struct model_config *g = &m->job.config;
-    size_t at = row * g->channels * dtype_bytes(m->job.precision);
+    struct product_job j = {.m = rows,
+                            .n = (int)m->stride,
+                            .k = m->job.config.channels,
+                            .tb = true,
+                            .a = row_of(m, m->norm, row),
+                            .b = weight_at(m, 0),
+                            .out = m->logits,
+                            .out_row = m->stride,
+                            .out_fp32 = fp32};
+    m->ops->product(m, &j);
+}
+
+static void slice_backward(struct model *m, size_t row, int rows, bool add)
+{
+    int C = m->job.config.channels;
     struct product_job dx = {.m = rows,
-                             .n = g->channels,
-                             .k = m->words.n,
+                             .n = C,
+                             .k = (int)m->stride,
                              .a = m->dlogits,
+                             .a_row = m->stride,
                              .b = weight_at(m, 0)};
-    struct product_job dw = {.m = m->words.n,
-                             .n = g->channels,
+    struct product_job dw = {.m = (int)m->stride,
+                             .n = C,
                              .k = rows,
                              .ta = true,
                              .a = m->dlogits,
-                             .b = (char *)m->norm + at,
+                             .a_row = m->stride,
+                             .b = row_of(m, m->norm, row),
                              .out = grad_at(m, 0),
                              .out_fp32 = true,
                              .add = add};
     branch_product(m, &dx, row);
-    product_run(m->product, &dw);
+    m->ops->product(m, &dw);
 }
 
 // Computes the losses of n rows, beginning with `row`. If dlogits is not NULL,
 // also computes the gradient of their logits. Returns 0, or -1 after fail().
-static int slice_loss(struct cpu_model *m, const int32_t *y, size_t row, int n,
-                      void *dlogits, float factor)
+static int slice_loss(struct model *m, size_t row, int n, void *dlogits,
+                      float factor)
 {
     const struct model_slices *s = m->job.slices;
     const struct model_part *p = &m->job.config.part;
+    const int32_t *y = m->y + row;
     float *losses = m->losses + row;
     if (!s) {
-        m->k->loss(losses, dlogits, m->logits, y + row, n, m->words.n, factor);
+        m->k->loss(losses, dlogits, m->logits, y, n, m->words.n, factor);
         return 0;
     }
     struct loss_part *own = m->parts + (size_t)p->slice * n;
-    m->k->loss_parts(own, m->logits, y + row, m->words, n);
+    m->k->loss_parts(own, m->logits, y, m->words, n);
     if (s->gather(s->ctx, &m->parts->max, n * sizeof *own / sizeof(float)))
         return -1;
     m->k->loss_joined(losses, dlogits, m->logits, m->parts, p->slices, p->slice,
-                      y + row, m->words, n, factor);
+                      y, m->words, n, factor);
     return 0;
 }
 
-int head(struct cpu_model *m, const int32_t *y, size_t rows,
-         const struct model_step *step, float *loss)
+int head(struct model *m, size_t rows, const struct model_step *step)
 {
     float factor = step ? step->scale / (float)rows : 0;
     bool add = step && adds_grads(m, step);
     for (size_t row = 0; row < rows; row += m->slice) {
         size_t left = rows - row;
         int n = left < (size_t)m->slice ? (int)left : m->slice;
-        head_logits(m, row, n);
-        if (slice_loss(m, y, row, n, step ? m->dlogits : NULL, factor))
+        head_logits(m, row, n, m->wide_logits);
+        if (slice_loss(m, row, n, step ? m->dlogits : NULL, factor))
             return -1;
         if (step)
             slice_backward(m, row, n, add || row > 0);
     }
-    double sum = 0;
-    for (size_t r = 0; r < rows; r++)
-        sum += m->losses[r];
-    *loss = (float)(sum / (double)rows);
+    m->k->mean(m->mean_loss, m->losses, rows);
+    m->ops->ask_loss(m);
     return step ? branch_join(m, rows) : 0;
 }

@@ -35,7 +35,8 @@ float *arena_floats(struct arena *a, size_t n)
 }
 
 static void alloc_layer(struct arena *a, struct layer *l, size_t rows,
-                        const struct model_config *g, size_t size)
+                        const struct model_config *g, size_t size,
+                        bool own_gelu)
 {
     size_t C = (size_t)g->channels, heads = (size_t)part_heads(g).n;
     size_t width = C / (size_t)g->heads * heads;
@@ -44,6 +45,10 @@ static void alloc_layer(struct arena *a, struct layer *l, size_t rows,
     l->att = arena_alloc(a, rows * width, size);
     l->mid = arena_alloc(a, rows * C, size);
     l->pre = arena_alloc(a, rows * (size_t)part_inner(g).n, size);
+    if (own_gelu)
+        l->gelu = arena_alloc(a, rows * (size_t)part_inner(g).n, size);
+    else if (!l->gelu)
+        l->gelu = l->pre;
     l->lse = arena_floats(a, rows * heads);
     l->mean1 = arena_floats(a, rows);
     l->rstd1 = arena_floats(a, rows);
@@ -52,7 +57,7 @@ static void alloc_layer(struct arena *a, struct layer *l, size_t rows,
 }
 
 void *layers_layout(struct arena *a, const struct model_job *job, int slot,
-                    struct layer *shared, struct layer *layers)
+                    bool own_gelu, struct layer *shared, struct layer *layers)
 {
     const struct model_config *g = &job->config;
     size_t rows = (size_t)job->batch * (size_t)job->tokens;
@@ -60,7 +65,7 @@ void *layers_layout(struct arena *a, const struct model_job *job, int slot,
     struct layer l = *shared;
     for (int k = 0; k < part_largest(g); k++) { // layer k of each chunk
         if ((slot == 0 && k == 0) || (job->train && !job->recompute))
-            alloc_layer(a, &l, rows, g, size);
+            alloc_layer(a, &l, rows, g, size, own_gelu);
         else if (job->train)
             l.in = arena_alloc(a, rows * C, size);
         if (!job->train)

@@ -5,7 +5,7 @@
 #ifndef MODEL_LAYERS_H
 #define MODEL_LAYERS_H
 
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 #include "model/model.h"
 
 // The tensors of a layer, in layout order.
@@ -62,6 +62,8 @@ struct layer {
     void *att;            // (N, C)
     void *mid;            // (N, C) residual stream between the branches
     void *pre;            // (N, 4C) before GELU; perhaps before late_bias()
+    void *gelu;           // (N, 4C) GELU's output, if products compute it;
+                          // else memory for it that all layers share
     float *lse;           // (B, NH, T)
     float *mean1, *rstd1; // (N)
     float *mean2, *rstd2; // (N)
@@ -85,9 +87,11 @@ float *arena_floats(struct arena *a, size_t n);
 // chunk at a time, so all chunks share its memory. With recompute each layer
 // has only its `in`, and all layers of all slots share the rest. Without
 // training all layers share everything. Shared memory is laid out with slot 0,
-// into *shared. With `layers` NULL, memory is only counted.
+// into *shared. With `layers` NULL, memory is only counted. With own_gelu each
+// layer has its GELU's output; else all have shared->gelu, or `pre` if that is
+// NULL.
 void *layers_layout(struct arena *a, const struct model_job *job, int slot,
-                    struct layer *shared, struct layer *layers);
+                    bool own_gelu, struct layer *shared, struct layer *layers);
 
 // Where a layer has dropout. The embeddings' dropout is SITE_EMBED of layer 0.
 enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };

@@ -1,13 +1,11 @@
 // model.c - the functions of model.h. Each checks its inputs and its results.
-//
-// The devices compute: model_cpu.c, or model/cuda/.
+// passes.c and the files that it calls compute.
 
 #include "model/model.h"
 
 #include "base/base.h"
 #include "device/device.h"
-#include "model/ops.h"
-#include "model/part.h"
+#include "model/state.h"
 #include "telemetry/span.h"
 
 #include <limits.h>
@@ -139,6 +137,10 @@ int model_open(struct model **out, const struct model_job *job)
         return -1;
     }
     model_params_changed(m);
+    if (ops->ready && ops->ready(m) < 0) {
+        model_close(&m);
+        return -1;
+    }
     *out = m;
     return 0;
 }
@@ -181,10 +183,17 @@ struct half_copy *model_copy(struct model *m)
     return none ? NULL : &m->copy;
 }
 
+static void cast_weights(struct model *m)
+{
+    int before = m->ops->begin(m);
+    m->k->cast_down(m->weights, m->job.params, m->nparams);
+    m->ops->end(m, before);
+}
+
 void model_params_changed(struct model *m)
 {
     if (model_copy(m) && !m->copy.fresh)
-        m->ops->params_changed(m);
+        cast_weights(m);
     m->copy.fresh = false;
 }
 
@@ -215,7 +224,7 @@ int model_forward(struct model *m, const struct model_step *s,
         check_tokens(m, "token", s->x, m->job.batch, m->job.tokens) < 0)
         return -1;
     span_begin(s->lane, SPAN_FORWARD, s->micro);
-    int rc = m->ops->forward(m, s, p);
+    int rc = pass_forward(m, s, p);
     span_end(s->lane);
     return rc;
 }
@@ -228,7 +237,7 @@ int model_backward(struct model *m, const struct model_step *s,
         check_tokens(m, "target", s->y, m->job.batch, m->job.tokens) < 0)
         return -1;
     span_begin(s->lane, SPAN_BACKWARD, s->micro);
-    int rc = m->ops->backward(m, s, p, &mean);
+    int rc = pass_backward(m, s, p, &mean);
     span_end(s->lane);
     if (rc || check_loss(m, mean) < 0)
         return -1;
@@ -247,17 +256,17 @@ int model_train(struct model *m, const struct model_step *s, float *loss)
 
 void *model_input(struct model *m, int input)
 {
-    return m->ops->between(m, BETWEEN_INPUT, input);
+    return m->inputs[input];
 }
 
 void *model_output(struct model *m, int slot)
 {
-    return m->ops->between(m, BETWEEN_OUTPUT, slot);
+    return m->ends[slot];
 }
 
 void *model_edge(struct model *m, int edge)
 {
-    return m->ops->between(m, BETWEEN_EDGE, edge);
+    return m->edges[edge];
 }
 
 int model_eval_chunk(struct model *m, const struct model_pass *p,
@@ -268,7 +277,7 @@ int model_eval_chunk(struct model *m, const struct model_pass *p,
     CHECK(batch > 0 && batch <= m->job.batch);
     if ((begins(m, p) && check_tokens(m, "token", x, batch, T) < 0) ||
         (ends(m, p) && check_tokens(m, "target", y, batch, T) < 0) ||
-        m->ops->eval(m, p, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
+        pass_eval(m, p, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
         return -1;
     if (ends(m, p))
         *loss = mean;
@@ -286,7 +295,7 @@ int model_logits(struct model *m, const int32_t *x, int n, float *logits)
 {
     CHECK(n > 0 && n <= m->job.tokens && part_is_whole(&m->job.config));
     if (check_tokens(m, "token", x, 1, n) < 0 ||
-        m->ops->logits(m, x, n, logits) < 0)
+        pass_logits(m, x, n, logits) < 0)
         return -1;
     return check_loss(m, logits[0]);
 }

@@ -1,40 +1,57 @@
 // ops.h - what a device must do to compute a model: one table for each device.
+//
+// The transformer itself is written once, for all devices: forward.c,
+// backward.c, head.c. These functions and the kernels are all that differs.
 
 #ifndef MODEL_OPS_H
 #define MODEL_OPS_H
 
+#include "model/layers.h"
 #include "model/model.h"
+#include "model/product_job.h"
 
-struct model {
-    const struct model_ops *ops;
-    struct model_job job;
-    struct half_copy copy; // open() fills in copy.at
-    void *state;
-};
-
-// The buffers between stages: model_input(), model_output(), model_edge().
-enum model_between { BETWEEN_INPUT, BETWEEN_OUTPUT, BETWEEN_EDGE };
-
-// model.c checks the arguments before it calls one of these: the job, every
-// token, batch <= B, n <= T. Losses and logits are written to host memory;
-// model.c checks that they are finite.
 struct model_ops {
     const char *device; // the ops->name of its struct device
     bool borrows;       // takes blocks from a lender
-    bool parts;         // computes stages and slices; a stage needs `between`
+    bool parts;         // computes stages and slices
+    // Products compute GELU and its gradient (EPILOGUE_GELU, EPILOGUE_DGELU),
+    // and a layer keeps GELU's output. Else that is a pass of its own, and
+    // backward computes the output again.
+    bool fused;
+    size_t line; // bytes to which tensors are aligned
+    // Opens what the device needs and allocates m->tables and m->block. close()
+    // is called even if open() has failed.
     int (*open)(struct model *m);
-    void (*params_changed)(struct model *m);
-    int (*forward)(struct model *m, const struct model_step *s,
-                   const struct model_pass *p);
-    int (*backward)(struct model *m, const struct model_step *s,
-                    const struct model_pass *p, float *loss);
-    int (*eval)(struct model *m, const struct model_pass *p, const int32_t *x,
-                const int32_t *y, int batch, float *loss);
-    void *(*between)(struct model *m, enum model_between what, int i);
-    int (*logits)(struct model *m, const int32_t *x, int n, float *logits);
+    // After the weights are known to the device, before the first step; may be
+    // NULL. 0, or -1 after fail().
+    int (*ready)(struct model *m);
+    void (*close)(struct model *m);
+    // Lays out the scratch whose size depends on the device.
+    void (*layout)(struct model *m, struct arena *a, size_t rows);
+
+    // From begin() to end() the calling thread computes for this model; begin()
+    // returns what end() restores.
+    int (*begin)(struct model *m);
+    void (*end)(struct model *m, int before);
+    // These make the tokens and targets of a pass, `rows` of them in host
+    // memory, known to the device as m->x and m->y. group() prepares the tokens
+    // for the embeddings' gradient; NULL if they need no preparation.
+    void (*tokens)(struct model *m, const int32_t *x, size_t rows);
+    void (*targets)(struct model *m, const int32_t *y, size_t rows);
+    void (*group)(struct model *m, const int32_t *x, size_t rows);
+    void (*product)(struct model *m, const struct product_job *j);
+    // While backward's gradients travel, products leave processors to the
+    // collectives. NULL if they share them anyway.
+    void (*spare)(struct model *m, bool travelling);
+    // ask_loss() begins to copy m->mean_loss to the host, read_loss() waits for
+    // it. fetch() copies a tensor to the host and waits. 0, or -1 after fail().
+    void (*ask_loss)(struct model *m);
+    int (*read_loss)(struct model *m, float *loss);
+    int (*fetch)(struct model *m, void *to, const void *from, size_t bytes);
+
+    // model_memory() and model_peak(); peak may be NULL.
     void (*memory)(const struct model_job *job, struct model_bytes *out);
-    int (*peak)(const struct model_job *job, struct model_peak *out); // or NULL
-    void (*close)(struct model *m); // also after open() has failed
+    int (*peak)(const struct model_job *job, struct model_peak *out);
 };
 
 extern const struct model_ops model_cpu, model_cuda;

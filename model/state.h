@@ -1,32 +1,44 @@
-// state.h - everything that a model holds between open and close.
+// state.h - everything that a model holds between open and close, on every
+// device.
 //
-// All of it is in one block of memory. state_layout() lays it out;
-// state_memory() calls the same function without the block, so the predicted
-// size is exact.
+// All tensors are in one block of the device's memory. state_layout() lays it
+// out; state_bytes() calls the same function without the block, so the
+// predicted size is exact.
 //
-// A `void *` tensor holds numbers in the model's format. N = B*T rows.
+// A `void *` tensor holds numbers in the model's format. N = B*T rows. Tensors
+// are in the device's memory, tables in the host's. On a GPU the functions here
+// put work into the compute queue and do not wait for it.
 
 #ifndef MODEL_STATE_H
 #define MODEL_STATE_H
 
-#include "model/cpu/kernels.h"
-#include "model/cpu/product.h"
+#include "model/kernels.h"
 #include "model/layers.h"
+#include "model/ops.h"
 #include "model/part.h"
+#include "model/product_job.h"
 
-struct cpu_model {
+struct model {
     struct model_job job;
-    int threads;
+    const struct model_ops *ops;
     const struct kernels *k;
-    struct product *product;
+    void *own;             // what only this device has
+    struct half_copy copy; // of the weights; see model_copy()
+    int threads;
     size_t nparams;
     // A slice has only its share of these three:
     int width,          // columns of q: C
         inner;          // columns between the MLP's products: 4C
     struct words words; // the vocabulary
-    size_t *off; // where each tensor begins in the flat vector; then nparams
-    char *block; // the memory of everything below
 
+    char *tables; // the host memory of these six
+    size_t *off;  // where each tensor begins in the flat vector; then nparams
+    struct model_place *places; // where each block is now
+    struct layer *all_layers;   // (slots, L); see layers_layout()
+    void **ends;                // by slot: (N, C), residual stream at the end
+    void **inputs, **edges;     // (N, C) each; struct model_pass selects one
+
+    char *block; // the device memory of everything below
     // The weights that products read: job.params in fp32, else a 16-bit copy;
     // NULL if they are lent.
     void *weights;
@@ -35,13 +47,11 @@ struct cpu_model {
     // itself. NULL if gradients are lent: then products write to the lent
     // blocks, and in fp16 settle() rounds these in place.
     float *grads;
-    struct model_place *places; // where each block is now
-
-    struct layer *all_layers; // (slots, L); see layers_layout()
-    void **ends;              // by slot: (N, C), residual stream at the end
-    void **inputs, **edges;   // (N, C) each; struct model_pass selects one
-    float *mean, *rstd;       // (N) of ln_f
-    int normed;               // slot whose ln_f output is in m->norm; -1: none
+    float *mean, *rstd; // (N) of ln_f
+    int normed;         // slot whose ln_f output is in m->norm; -1: none
+    // With recompute: the layer whose results are in the shared memory; NULL:
+    // none.
+    const struct layer *filled;
 
     // Set by state_begin_pass():
     struct layer *layers; // (L) of the slot
@@ -49,43 +59,50 @@ struct cpu_model {
     void *last;           // (N, C)  the residual stream after them
     void *dres;           // (N, C)  gradient of the residual stream
 
-    void *norm;   // (N, C)  LayerNorm's output, which products read
+    const int32_t *x, *y; // (B, T) of the pass; see model_ops
+    void *norm;           // (N, C)  LayerNorm's output, which products read
     void *branch; // (N, C)  a branch before its addition; gradients in backward
     float *sum;   // (N, C)  this slice's part of branch, before join(); in fp32
                   //         the same memory as branch; NULL without slices
-    void *wide;   // (N, inner) GELU's output; with recompute it replaces GELU's
-                  //         input
     void *dwide;  // (N, inner) gradient of pre, or (N, 3 width) of qkv
     void *dbranch; // (N, C)  dres times dropout's mask; NULL without dropout
-    float *logits; // (slice, words)
-    void *dlogits; // (slice, words); in fp32 the same memory as logits
     float *losses; // (N) loss of every row
+    float *mean_loss;
     struct loss_part *parts; // (slices, slice) of loss; NULL without slices
-    float *scratch;          // attention's, a piece for each thread
-    float *partial; // scratch of norm_backward, sum_rows: (threads, 4C), padded
-    struct product_scratch products;
-    int slice; // rows of logits worked on at a time
+
+    // Scratch that the device lays out by its own needs:
+    void *logits;  // (slice, stride), in fp32 if wide_logits
+    void *dlogits; // (slice, stride); perhaps the same memory
+    int slice;     // rows of logits worked on at a time
+    size_t stride; // numbers between rows of logits: `words`, perhaps padded
+    bool wide_logits;
+    float *scratch; // attention's
+    float *partial; // of norm_backward and sum_rows
 };
 
-// Lays out m's tensors in the memory at `block`, by m->job and m->threads. If
-// block is NULL, only counts. Returns the number of bytes.
-size_t state_layout(struct cpu_model *m, char *block);
+// memory.c: the bytes of m's tables and of its tensors, by m->job, m->ops and
+// m->threads. Sets *m's numbers (nparams, width, slice ..).
+void state_bytes(struct model *m, size_t *tables, size_t *tensors);
 
-// model_memory() on the CPU: the block, the vectors, and the process itself.
-void state_memory(const struct model_job *job, struct model_bytes *out);
+// Lays out m->tables and m->block, which the device has allocated, and sets the
+// addresses in them.
+void state_place(struct model *m);
 
-// The number of threads that job asks for.
-int state_threads(const struct model_job *job);
+// The job of a whole model has 0 slots and 0 edges, but needs one of each.
+static inline int at_least_one(int n)
+{
+    return n > 0 ? n : 1;
+}
 
 // Where a tensor begins in its block, in elements.
-static inline size_t in_block(const struct cpu_model *m, int tensor)
+static inline size_t in_block(const struct model *m, int tensor)
 {
     return m->off[tensor] - m->off[block_first(block_of(tensor))];
 }
 
 // The weights of a tensor. Tensor 0 is wte, 1 is wpe, then come the layers' and
 // ln_f's.
-static inline const void *weight_at(const struct cpu_model *m, int tensor)
+static inline const void *weight_at(const struct model *m, int tensor)
 {
     const struct model_place *p = &m->places[block_of(tensor)];
     size_t size = dtype_bytes(m->job.precision);
@@ -93,14 +110,14 @@ static inline const void *weight_at(const struct cpu_model *m, int tensor)
 }
 
 // The gradient of a tensor.
-static inline float *grad_at(const struct cpu_model *m, int tensor)
+static inline float *grad_at(const struct model *m, int tensor)
 {
     return m->places[block_of(tensor)].grads + in_block(m, tensor);
 }
 
 // Whether backward's products add to the gradients that are there. In fp16 they
 // do not: settle() adds later.
-static inline bool adds_grads(const struct cpu_model *m,
+static inline bool adds_grads(const struct model *m,
                               const struct model_step *step)
 {
     return step->accumulate && m->job.precision != DTYPE_F16;
@@ -108,29 +125,30 @@ static inline bool adds_grads(const struct cpu_model *m,
 
 // Take block b from the lender, if there is one, and give it back. Both return
 // 0, or -1 after fail().
-static inline int block_take(struct cpu_model *m, int b, bool backward)
+static inline int block_take(struct model *m, int b, bool backward)
 {
     const struct model_lender *l = m->job.lender;
     return l ? l->take(l->ctx, b, backward, &m->places[b]) : 0;
 }
-static inline int block_give(const struct cpu_model *m, int b)
+static inline int block_give(const struct model *m, int b)
 {
     const struct model_lender *l = m->job.lender;
     return l ? l->give(l->ctx, b) : 0;
 }
 
 // The bias that the pass after a product adds; NULL if the product adds it. In
-// fp32 the pass does, because the product would write the bias to its output
-// first and read it again. In 16 bits the product adds the bias before it
-// rounds.
-static inline const void *late_bias(const struct cpu_model *m, int tensor)
+// fp32 the pass does on a CPU, because the product would write the bias to its
+// output first and read it again. In 16 bits the product adds the bias before
+// it rounds.
+static inline const void *late_bias(const struct model *m, int tensor)
 {
-    return m->job.precision == DTYPE_F32 ? weight_at(m, tensor) : NULL;
+    bool late = !m->ops->fused && m->job.precision == DTYPE_F32;
+    return late ? weight_at(m, tensor) : NULL;
 }
 
 // The same for a product whose result is summed over slices. There each slice
 // would add the bias, so the pass after the sum always adds it.
-static inline const void *branch_bias(const struct cpu_model *m, int tensor)
+static inline const void *branch_bias(const struct model *m, int tensor)
 {
     return m->sum ? weight_at(m, tensor) : late_bias(m, tensor);
 }
@@ -139,16 +157,16 @@ static inline const void *branch_bias(const struct cpu_model *m, int tensor)
 // computes this worker's part in m->sum; after the last row, branch_join() sums
 // the parts of all workers into m->branch. branch_join() returns 0, or -1 after
 // fail().
-static inline void branch_product(struct cpu_model *m, struct product_job *j,
+static inline void branch_product(struct model *m, struct product_job *j,
                                   size_t row)
 {
     size_t size = m->sum ? sizeof(float) : dtype_bytes(m->job.precision);
     void *out = m->sum ? m->sum : m->branch;
     j->out = (char *)out + row * m->job.config.channels * size;
     j->out_fp32 = m->sum != NULL;
-    product_run(m->product, j);
+    m->ops->product(m, j);
 }
-static inline int branch_join(struct cpu_model *m, size_t rows)
+static inline int branch_join(struct model *m, size_t rows)
 {
     const struct model_slices *s = m->job.slices;
     size_t n = rows * m->job.config.channels;
@@ -162,44 +180,44 @@ static inline int branch_join(struct cpu_model *m, size_t rows)
 }
 
 // forward.c: sets the layers and buffers that forward and backward use.
-void state_begin_pass(struct cpu_model *m, const struct model_pass *p);
+void state_begin_pass(struct model *m, const struct model_pass *p);
 
-// forward.c: computes the pass's layers for B sequences of T tokens. Writes the
-// residual stream after them to m->last and, if they end the model, ln_f's
-// output to m->norm. With step NULL there is no dropout. Returns 0, or -1 after
-// fail().
-int forward(struct cpu_model *m, const struct model_pass *p, const int32_t *x,
-            int B, int T, const struct model_step *step);
+// forward.c: computes the pass's layers for B sequences of T tokens; the
+// model's first layers read the tokens in m->x. Writes the residual stream after
+// them to m->last and, if they end the model, ln_f's output to m->norm. With
+// step NULL there is no dropout. Returns 0, or -1 after fail().
+int forward(struct model *m, const struct model_pass *p, int B, int T,
+            const struct model_step *step);
 
 // forward.c: the input of a layer's attention for B sequences of T tokens.
-struct attention state_attention(const struct cpu_model *m, int B, int T,
+struct attention state_attention(const struct model *m, int B, int T,
                                  const struct model_step *step, int layer);
 
 // forward.c: computes ln_f's output from m->last again, into m->norm.
-void norm_again(struct cpu_model *m);
+void norm_again(struct model *m);
 
 // forward.c: computes again what backward needs of layer i, from the residual
 // stream at its entry. The bits are those of the step's forward. Overwrites
 // m->norm and m->branch. Returns 0, or -1 after fail().
-int forward_again(struct cpu_model *m, int i, const struct model_step *step);
+int forward_again(struct model *m, int i, const struct model_step *step);
 
-// head.c: *loss = the mean loss of the first `rows` rows of m->norm. With a
-// step it also writes the gradient of m->norm to m->branch and the head's share
-// of wte's gradient. Returns 0, or -1 after fail().
-int head(struct cpu_model *m, const int32_t *y, size_t rows,
-         const struct model_step *step, float *loss);
+// head.c: computes the mean loss of the first `rows` rows of m->norm, which
+// read_loss() gives. With a step it also writes the gradient of m->norm to
+// m->branch and the head's share of wte's gradient. Returns 0, or -1 after
+// fail().
+int head(struct model *m, size_t rows, const struct model_step *step);
 
 // head.c: m->logits = the logits of `rows` <= m->slice rows of m->norm, from
-// row `row` on.
-void head_logits(struct cpu_model *m, size_t row, int rows);
+// row `row` on; `fp32` says in which format.
+void head_logits(struct model *m, size_t row, int rows, bool fp32);
 
 // Whether the pass's layers are the first of the model, and whether they are
 // its last.
-static inline bool is_first(const struct cpu_model *m)
+static inline bool is_first(const struct model *m)
 {
     return m->from == 0 && part_embeds(&m->job.config);
 }
-static inline bool is_last(const struct cpu_model *m)
+static inline bool is_last(const struct model *m)
 {
     return m->to == m->job.config.layers && part_has_head(&m->job.config);
 }
@@ -207,6 +225,16 @@ static inline bool is_last(const struct cpu_model *m)
 // backward.c: computes the gradients of the pass's layers. It begins with
 // m->branch if they end the model, else with m->dres, and leaves the gradient
 // of their input in m->dres. Returns 0, or -1 after fail().
-int backward(struct cpu_model *m, const struct model_step *step);
+int backward(struct model *m, const struct model_step *step);
+
+// passes.c: the functions of model.h that compute, without its checks. `logits`
+// is in host memory. They return 0, or -1 after fail().
+int pass_forward(struct model *m, const struct model_step *s,
+                 const struct model_pass *p);
+int pass_backward(struct model *m, const struct model_step *s,
+                  const struct model_pass *p, float *loss);
+int pass_eval(struct model *m, const struct model_pass *p, const int32_t *x,
+              const int32_t *y, int batch, float *loss);
+int pass_logits(struct model *m, const int32_t *x, int n, float *logits);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef TESTS_OP_CASE_H
 #define TESTS_OP_CASE_H
 
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 
 enum { MAX = 1 << 16 };
 

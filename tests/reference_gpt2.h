@@ -5,7 +5,7 @@
 #ifndef TESTS_REFERENCE_GPT2_H
 #define TESTS_REFERENCE_GPT2_H
 
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 #include "model/model.h"
 
 // A linear layer: in (rows, ins), w (ins, outs), b (outs) or NULL, out (rows,

@@ -13,7 +13,7 @@
 #include "base/rng.h"
 #include "device/cuda.h"
 #include "device/vector.h"
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 #include "model/cuda/kernels_cuda.h"
 
 #include <math.h>

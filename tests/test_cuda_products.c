@@ -119,20 +119,20 @@ static void product_of(enum dtype t, bool tf32, bool ta, bool tb,
         }
     struct cuda_product *p = NULL;
     assert_int_equal(cuda_product_open(&p, gpu, t, tf32, partial), 0);
-    struct cuda_product_job j = {.m = M,
-                                 .n = N,
-                                 .k = K,
-                                 .ta = ta,
-                                 .tb = tb,
-                                 .a = a.dev,
-                                 .b = b.dev,
-                                 .out = out.dev,
-                                 .out_fp32 = grad,
-                                 .add = add,
-                                 .epilogue = epilogue,
-                                 .bias = bias.dev,
-                                 .pre = pre.dev,
-                                 .bias_grad = db.dev};
+    struct product_job j = {.m = M,
+                            .n = N,
+                            .k = K,
+                            .ta = ta,
+                            .tb = tb,
+                            .a = a.dev,
+                            .b = b.dev,
+                            .out = out.dev,
+                            .out_fp32 = grad,
+                            .add = add,
+                            .epilogue = epilogue,
+                            .bias = bias.dev,
+                            .pre = pre.dev,
+                            .bias_grad = db.dev};
     cuda_product_run(p, &j);
     double tol = tf32 || t == DTYPE_BF16 ? 1e-2 : t == DTYPE_F16 ? 2e-3 : 1e-5;
     check("out", out.dev, out_type, want, M * N, tol);
@@ -181,17 +181,17 @@ static void adding_to_zeros_equals_overwriting(void **state)
         float *out = device_alloc(gpu, M * N, sizeof *out);
         float *sum = device_alloc(gpu, N, sizeof *sum);
         assert_true(partial && out && sum);
-        struct cuda_product_job j = {.m = M,
-                                     .n = N,
-                                     .k = K,
-                                     .ta = true,
-                                     .a = a.dev,
-                                     .b = b.dev,
-                                     .out = out,
-                                     .out_fp32 = true,
-                                     .add = add,
-                                     .epilogue = EPILOGUE_BIAS_GRAD,
-                                     .bias_grad = sum};
+        struct product_job j = {.m = M,
+                                .n = N,
+                                .k = K,
+                                .ta = true,
+                                .a = a.dev,
+                                .b = b.dev,
+                                .out = out,
+                                .out_fp32 = true,
+                                .add = add,
+                                .epilogue = EPILOGUE_BIAS_GRAD,
+                                .bias_grad = sum};
         cuda_product_run(p, &j);
         assert_int_equal(device_copy(gpu, sums[add], sum, sizeof sums[add]), 0);
         device_free(gpu, out);
@@ -230,7 +230,7 @@ static void sums_are_kept_in_fp32(void **state)
         assert_int_equal(device_copy(gpu, db.dev, b, sizeof b), 0);
         struct cuda_product *p = NULL;
         assert_int_equal(cuda_product_open(&p, gpu, t, false, NULL), 0);
-        struct cuda_product_job j = {
+        struct product_job j = {
             .m = M, .n = N, .k = K, .a = da.dev, .b = db.dev, .out = out.dev};
         cuda_product_run(p, &j);
         check("out", out.dev, t, want, M * N, 0);
@@ -266,17 +266,17 @@ static void one_algorithm_serves_all_layers(void **state)
                          0);
         for (int layer = 0; layer < 2; layer++) {
             char *v = vector + layer * STEP;
-            struct cuda_product_job j = {.m = M,
-                                         .n = N,
-                                         .k = K,
-                                         .a = a.dev,
-                                         .b = b.dev,
-                                         .out = out,
-                                         .out_fp32 = grad,
-                                         .epilogue = epilogues[e],
-                                         .bias = v,
-                                         .pre = pre[layer] + layer * STEP,
-                                         .bias_grad = (float *)v};
+            struct product_job j = {.m = M,
+                                    .n = N,
+                                    .k = K,
+                                    .a = a.dev,
+                                    .b = b.dev,
+                                    .out = out,
+                                    .out_fp32 = grad,
+                                    .epilogue = epilogues[e],
+                                    .bias = v,
+                                    .pre = pre[layer] + layer * STEP,
+                                    .bias_grad = (float *)v};
             cuda_product_run(p, &j);
             assert_int_equal(device_copy(gpu, outs[layer], out,
                                          M * N * (grad ? 4 : 2)),

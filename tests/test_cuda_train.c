@@ -13,7 +13,7 @@
 #include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
 #include "model/cuda/product_cuda.h"
-#include "model/cuda/state_cuda.h"
+#include "model/cuda/kernels_cuda.h"
 #include "model/model.h"
 #include "optim/rule.h"
 

@@ -12,7 +12,7 @@
 #include "config/mesh.h"
 #include "device/device.h"
 #include "horovod_ring/carriers.h"
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 #include "model/part.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"

@@ -1,6 +1,6 @@
 // isa.c - which of the compiled kernels this processor can run.
 
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 
 #include "base/base.h"
 #include "model/cpu/amx.h"

@@ -4,7 +4,7 @@
 //
 // The build names the table: KERNELS_TABLE=kernels_v4_bf16, for example.
 
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 
 #include "model/cpu/exp.h"
 #include "model/cpu/lanes.h"
@@ -53,11 +53,13 @@ const struct kernels KERNELS_TABLE = {
     .loss = loss,
     .loss_parts = loss_parts,
     .loss_joined = loss_joined,
+    .mean = mean_of,
     .sum_rows = sum_rows,
     .mask_rows = mask_rows,
     .fill_rows = fill_rows,
     .cast_up = cast_up,
     .cast_down = cast_down,
+    .zero = zero,
     .settle = settle,
     .transpose = transpose,
 };

@@ -107,3 +107,11 @@ static void loss_joined(float *loss, void *dlogits_, float *logits,
                          factor / all.sum * own, factor);
     }
 }
+
+static void mean_of(float *out, const float *v, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += v[i];
+    *out = (float)(sum / (double)n);
+}

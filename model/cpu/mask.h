@@ -9,7 +9,7 @@
 #define MODEL_CPU_MASK_H
 
 #include "base/rng.h"
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 
 // The row's own 32-bit key.
 static inline uint32_t mask_row(const struct mask *m, uint64_t row)

@@ -15,22 +15,12 @@
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H
 
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
+#include "model/product_job.h"
 
 struct product;
 
 enum { PRODUCT_DEPTH = 512, PRODUCT_APART = PRODUCT_DEPTH + 32 };
-
-// out (m, n) = a b + bias, row-major and contiguous.
-struct product_job {
-    int m, n, k;
-    bool ta, tb;       // a is stored (k, m); b is stored (n, k)
-    const void *a, *b; // in the model's format
-    const void *bias;  // (n) in the model's format, or NULL
-    void *out;
-    bool out_fp32; // out is float, whatever the format
-    bool add;      // out += a b; only with out_fp32 and no bias
-};
 
 // True if products of this format cast their operands to fp32. Then the scratch
 // needs a float for each element of the largest a, b and out.
@@ -49,7 +39,8 @@ int product_open(struct product **p, const struct kernels *k,
                  const struct product_scratch *scratch);
 void product_close(struct product **p);
 
-// Computes a product on all threads of the OpenMP team.
+// Computes a product on all threads of the OpenMP team. Rows are contiguous. Of
+// the epilogues it does the bias alone.
 void product_run(struct product *p, const struct product_job *j);
 
 #endif

@@ -109,6 +109,11 @@ static void cast_down(void *out_, const float *in, size_t n)
         out[i] = store(in[i]);
 }
 
+static void zero(float *v, size_t n)
+{
+    memset(v, 0, n * sizeof *v);
+}
+
 static void settle(float *grad, const float *in, size_t n, bool add)
 {
     if (add) {

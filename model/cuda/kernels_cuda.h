@@ -1,7 +1,7 @@
 // kernels_cuda.h - the operations of GPT-2 on a GPU that are not matrix
 // products.
 //
-// The operations, shapes and letters are those of model/cpu/kernels.h. A call
+// The operations, shapes and letters are those of model/kernels.h. A call
 // puts its operation into a queue (a cudaStream_t), which runs it after the
 // operations before it. Pointers are to device memory. The number of channels
 // is a multiple of 8, so every row can be loaded 16 bytes at a time.
@@ -10,7 +10,7 @@
 #define MODEL_CUDA_KERNELS_CUDA_H
 
 #include "base/half.h"
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +40,12 @@ struct cuda_tokens {
     int32_t *order, *start, *token;
     int kinds;
 };
+
+// tokens_cuda.c: sorts rows 0..n-1 of x by token, stably. Fills order (n),
+// start (n + 1) and token (n), as in struct cuda_tokens. `scratch` is V + 1
+// numbers of scratch, zero before and after. Returns the number of kinds.
+int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
+                     int32_t *scratch, const int32_t *x, int n);
 
 // embed.cu
 void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,

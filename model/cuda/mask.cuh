@@ -5,7 +5,7 @@
 #ifndef MODEL_CUDA_MASK_CUH
 #define MODEL_CUDA_MASK_CUH
 
-#include "model/cpu/kernels.h"
+#include "model/kernels.h"
 
 __device__ inline uint64_t mask_mix(uint64_t key, uint64_t counter)
 {

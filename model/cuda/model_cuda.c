@@ -1,90 +1,177 @@
-// model_cuda.c - a model on a GPU: its memory, the table of its functions, and
-// the one wait of a step.
-//
-//     host     queue forward, head | backward, bucket by bucket | wait: loss
-//     GPU      ......... forward ......... head * ....... backward ........
-//                                               loss to the host
-//
-// The host waits for the loss alone, which is known before backward begins. All
-// of backward is in the queue by then, so the GPU is not idle while the host
-// waits.
+// model_cuda.c - a model on a GPU: its memory, its batches, and the table of
+// its functions.
 
-#include "model/cuda/forward_cuda.h"
+#include "model/cuda/gpu.h"
 
 #include "base/base.h"
 #include "device/cuda.h"
 #include "model/cuda/dnn_attention.h"
 #include "model/cuda/peak.h"
-#include "telemetry/span.h"
 
 #include <string.h>
-
-enum { LISTS = 5 }; // x, y, order, start, token
 
 static const size_t process_bytes = (size_t)512 << 20; // libraries and driver
 // Measured: how much the resident memory of a process grew when cuDNN 9.28
 // planned both graphs for an H100. 142 MB of the growth are not pages of files.
 static const size_t dnn_bytes = 300000000;
+static const size_t slice_bytes = (size_t)1 << 30; // of logits
 
-// ---- copies to the device and back
+// PADDED: rows of logits are padded to a multiple of so many numbers (head.c).
+enum { SLICE_ROWS = 128, PADDED = 64, LINE = 256 };
 
-static void up(struct cuda_model *m, int32_t *to, const int32_t *from, size_t n)
+// ---- memory
+
+// Rows of a slice: as few slices as slice_bytes allows, of about equal size.
+static int slice_rows(size_t rows, size_t row_bytes)
 {
-    device_copy_on(m->dev, DEVICE_COMPUTE, to, from, n * sizeof *to);
+    size_t most = slice_bytes / row_bytes / SLICE_ROWS * SLICE_ROWS;
+    most = most < SLICE_ROWS ? SLICE_ROWS : most;
+    size_t slices = (rows + most - 1) / most;
+    size_t n = (rows + slices - 1) / slices;
+    n = (n + SLICE_ROWS - 1) / SLICE_ROWS * SLICE_ROWS;
+    return (int)(n < rows ? n : rows);
 }
 
-// Copies the batch to the device through pinned memory. That memory is free
-// again, because the previous step has waited for its loss, which the GPU
-// computed after its copy.
-static void send_batch(struct cuda_model *m, const int32_t *x, const int32_t *y,
-                       size_t n)
+// A GPU needs more rows of logits at a time than a CPU to be busy. They are in
+// the model's format, and their gradient replaces them.
+static void layout_logits(struct model *m, struct arena *a, size_t rows)
 {
-    int32_t *hx = m->host_ints, *hy = hx + n;
-    memcpy(hx, x, n * sizeof *hx);
-    up(m, m->x, hx, n);
-    if (!y)
-        return;
-    memcpy(hy, y, n * sizeof *hy);
-    up(m, m->y, hy, n);
+    size_t size = dtype_bytes(m->job.precision), words = (size_t)m->words.n;
+    m->stride = (words + PADDED - 1) / PADDED * PADDED;
+    CHECK(m->stride * (size_t)m->job.config.channels <= m->nparams);
+    m->slice = slice_rows(rows, m->stride * size);
+    size_t logits = (size_t)m->slice * m->stride * size;
+    size_t one = m->stride * sizeof(float); // a row in fp32, for sampling
+    m->logits = arena_alloc(a, logits > one ? logits : one, 1);
+    m->dlogits = m->logits;
 }
 
-static void send_tokens(struct cuda_model *m, const int32_t *x, size_t n)
+static void gpu_layout(struct model *m, struct arena *a, size_t rows)
 {
-    int32_t *order = m->host_ints + 2 * n, *start = order + n;
-    int32_t *token = start + n + 1;
-    int kinds = cuda_tokens_sort(order, start, token, m->kinds, x, (int)n);
-    m->tokens.kinds = kinds;
-    up(m, m->tokens.order, order, n);
-    up(m, m->tokens.start, start, (size_t)kinds + 1);
-    up(m, m->tokens.token, token, (size_t)kinds);
+    struct gpu *g = m->own;
+    layout_logits(m, a, rows);
+    if (m->job.train) {
+        m->partial = arena_floats(a, cuda_partial(m->job.config.channels));
+        m->scratch = arena_floats(a, rows * (size_t)m->job.config.heads);
+    }
+    g->x = arena_alloc(a, rows, sizeof *g->x);
+    g->y = arena_alloc(a, rows, sizeof *g->y);
+    g->tokens.order = arena_alloc(a, rows, sizeof *g->x);
+    g->tokens.start = arena_alloc(a, rows + 1, sizeof *g->x);
+    g->tokens.token = arena_alloc(a, rows, sizeof *g->x);
 }
 
-static void ask_loss(struct cuda_model *m)
+// Only the process itself: vectors and activations are in the GPU's memory.
+static void gpu_memory(const struct model_job *job, struct model_bytes *out)
 {
-    device_copy_on(m->dev, DEVICE_COMPUTE, m->host_loss, m->mean_loss,
-                   sizeof *m->host_loss);
-    device_record(m->dev, &m->loss_known, DEVICE_COMPUTE);
+    size_t dnn = job->cudnn ? dnn_bytes : 0;
+    *out = (struct model_bytes){.process = process_bytes + dnn};
 }
 
-static int read_loss(struct cuda_model *m, float *loss)
+// ---- a pass
+
+static int gpu_begin(struct model *m)
 {
-    if (device_wait(m->dev, &m->loss_known))
-        return -1;
-    *loss = *m->host_loss;
+    cuda_kernels_begin(m);
     return 0;
 }
 
-static void cast_weights(struct cuda_model *m)
+static void gpu_end(struct model *m, int before)
 {
-    cuda_cast(m->queue, m->weights, m->job.precision, m->job.params, DTYPE_F32,
-              1, m->nparams);
+    (void)m, (void)before;
+    cuda_kernels_end();
+}
+
+// The memory of s, when the device has copied what it held. A step later it has
+// long done so.
+static int32_t *room(struct gpu *g, struct gpu_sent *s)
+{
+    CHECK(!device_wait(g->dev, &s->copied));
+    return s->host;
+}
+
+static void send(struct gpu *g, int32_t *to, const int32_t *from, size_t n)
+{
+    device_copy_on(g->dev, DEVICE_COMPUTE, to, from, n * sizeof *to);
+}
+
+static void sent(struct gpu *g, struct gpu_sent *s)
+{
+    device_record(g->dev, &s->copied, DEVICE_COMPUTE);
+}
+
+static void send_rows(struct gpu *g, struct gpu_sent *s, int32_t *to,
+                      const int32_t *from, size_t n)
+{
+    memcpy(room(g, s), from, n * sizeof *from);
+    send(g, to, s->host, n);
+    sent(g, s);
+}
+
+static void gpu_tokens(struct model *m, const int32_t *x, size_t rows)
+{
+    struct gpu *g = m->own;
+    send_rows(g, &g->sent_x, g->x, x, rows);
+    m->x = g->x;
+}
+
+static void gpu_targets(struct model *m, const int32_t *y, size_t rows)
+{
+    struct gpu *g = m->own;
+    send_rows(g, &g->sent_y, g->y, y, rows);
+    m->y = g->y;
+}
+
+static void gpu_group(struct model *m, const int32_t *x, size_t rows)
+{
+    struct gpu *g = m->own;
+    int32_t *order = room(g, &g->sent_tokens), *start = order + rows;
+    int32_t *token = start + rows + 1;
+    int kinds = cuda_tokens_sort(order, start, token, g->kinds, x, (int)rows);
+    g->tokens.kinds = kinds;
+    send(g, g->tokens.order, order, rows);
+    send(g, g->tokens.start, start, (size_t)kinds + 1);
+    send(g, g->tokens.token, token, (size_t)kinds);
+    sent(g, &g->sent_tokens);
+}
+
+static void gpu_product(struct model *m, const struct product_job *j)
+{
+    cuda_product_run(((struct gpu *)m->own)->product, j);
+}
+
+static void gpu_spare(struct model *m, bool travelling)
+{
+    cuda_product_leave(((struct gpu *)m->own)->product,
+                       travelling ? m->job.spared : 0);
+}
+
+static void gpu_ask_loss(struct model *m)
+{
+    struct gpu *g = m->own;
+    device_copy_on(g->dev, DEVICE_COMPUTE, g->host_loss, m->mean_loss,
+                   sizeof *g->host_loss);
+    device_record(g->dev, &g->loss_known, DEVICE_COMPUTE);
+}
+
+static int gpu_read_loss(struct model *m, float *loss)
+{
+    struct gpu *g = m->own;
+    if (device_wait(g->dev, &g->loss_known))
+        return -1;
+    *loss = *g->host_loss;
+    return 0;
+}
+
+static int gpu_fetch(struct model *m, void *to, const void *from, size_t bytes)
+{
+    return device_copy(m->job.dev, to, from, bytes);
 }
 
 // ---- open and close
 
-static int check_gpu(const struct model *model)
+static int check_gpu(const struct model_job *job)
 {
-    const struct model_job *job = &model->job;
     const struct model_config *g = &job->config;
     int capability = cuda_capability(job->dev), head = g->channels / g->heads;
     if (job->precision == DTYPE_BF16 && capability < 80)
@@ -105,23 +192,22 @@ static int check_gpu(const struct model *model)
     return 0;
 }
 
-static int open_host(struct cuda_model *m)
+static int open_sent(struct gpu *g, struct gpu_sent *s, size_t n)
 {
-    size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
-    size_t layers = (size_t)m->job.config.layers;
-    m->off =
-        mem_alloc((size_t)model_ntensors(&m->job.config) + 1, sizeof *m->off);
-    m->layers = mem_alloc(layers, sizeof *m->layers);
-    m->gelu = mem_alloc(layers, sizeof *m->gelu);
-    m->host_ints =
-        device_host_alloc(m->dev, LISTS * (rows + 1), sizeof *m->host_ints);
-    m->host_loss = device_host_alloc(m->dev, 1, sizeof *m->host_loss);
-    m->kinds = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->kinds);
-    if (!m->off || !m->layers || !m->gelu || !m->host_ints || !m->host_loss ||
-        !m->kinds)
+    s->host = device_host_alloc(g->dev, n, sizeof *s->host);
+    return s->host ? device_event_open(g->dev, &s->copied) : -1;
+}
+
+static int open_host(struct gpu *g, const struct model_job *job)
+{
+    size_t rows = (size_t)job->batch * (size_t)job->tokens;
+    g->host_loss = device_host_alloc(g->dev, 1, sizeof *g->host_loss);
+    g->kinds = mem_alloc((size_t)job->config.vocab + 1, sizeof *g->kinds);
+    if (!g->host_loss || !g->kinds || open_sent(g, &g->sent_x, rows) ||
+        open_sent(g, &g->sent_y, rows) ||
+        open_sent(g, &g->sent_tokens, 3 * rows + 1))
         return -1;
-    layers_offsets(&m->job.config, m->off);
-    return device_event_open(m->dev, &m->loss_known);
+    return device_event_open(g->dev, &g->loss_known);
 }
 
 static void ignore(void *ctx, size_t off)
@@ -133,173 +219,125 @@ static void ignore(void *ctx, size_t off)
 // timed before training. If backward leaves multiprocessors to collectives
 // while gradients travel, a second step has the products that do so. Returns 0,
 // or -1 after fail().
-static int time_products(struct cuda_model *m)
+static int time_products(struct model *m)
 {
+    const struct model_pass whole = {.slot = 0};
     size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
     int32_t *x = mem_alloc(rows, sizeof *x);
     int rc = x ? 0 : -1;
+    float loss;
     for (size_t i = 0; !rc && i < rows; i++)
         x[i] = (int32_t)(i % (size_t)m->job.config.vocab);
-    if (!rc && m->job.precision != DTYPE_F32)
-        cast_weights(m);
     for (int spares = 0; !rc && spares <= (m->job.spared > 0); spares++) {
         struct model_step s = {.x = x,
                                .y = x,
                                .scale = 1,
                                .watermark = spares ? ignore : NULL};
-        send_batch(m, x, x, rows);
-        send_tokens(m, x, rows);
-        cuda_forward(m, m->job.batch, m->job.tokens, &s);
-        cuda_head(m, rows, &s);
-        cuda_backward(m, &s);
-        rc = device_finish(m->dev);
+        rc = pass_forward(m, &s, &whole) || pass_backward(m, &s, &whole, &loss)
+                 ? -1
+                 : device_finish(m->job.dev);
     }
     mem_free(x);
     return rc;
 }
 
 // Tries the plans in the memory of the first layer, which nothing uses yet.
-static int open_dnn(struct cuda_model *m)
+static int open_dnn(struct model *m)
 {
     const struct model_job *job = &m->job;
-    const struct layer *l = &m->layers[0];
-    struct cuda_attention a =
-        cuda_attention_at(m, job->batch, job->tokens, NULL, 0);
-    if (dnn_attention_open(&m->dnn, m->dev, &a, job->train))
+    struct gpu *g = m->own;
+    const struct layer *l = &m->all_layers[0];
+    struct attention shape =
+        state_attention(m, job->batch, job->tokens, NULL, 0);
+    struct cuda_attention a = cuda_attention_of(m, &shape);
+    if (dnn_attention_open(&g->dnn, g->dev, &a, job->train))
         return -1;
-    return job->train ? dnn_attention_try(m->dnn, m->dwide, m->row_sum,
+    return job->train ? dnn_attention_try(g->dnn, m->dwide, m->scratch,
                                           m->branch, l->att, l->lse, l->qkv)
-                      : dnn_attention_try(m->dnn, NULL, NULL, NULL, l->att,
+                      : dnn_attention_try(g->dnn, NULL, NULL, NULL, l->att,
                                           l->lse, l->qkv);
 }
 
-static int cuda_open(struct model *model)
+static int open_memory(struct model *m)
 {
-    const struct model_job *job = &model->job;
-    CHECK(!job->cudnn || job->config.dropout == 0);
-    if (check_gpu(model))
+    size_t tables, tensors;
+    state_bytes(m, &tables, &tensors);
+    m->tables = mem_alloc(tables, 1);
+    m->block = device_alloc(m->job.dev, tensors, 1);
+    if (!m->tables || !m->block)
         return -1;
-    struct cuda_model *m = mem_alloc(1, sizeof *m);
-    if (!m)
-        return -1;
-    model->state = m;
-    *m = (struct cuda_model){
-        .job = *job,
-        .dev = job->dev,
-        .queue = device_handle(job->dev, DEVICE_COMPUTE),
-        .nparams = model_nparams(&job->config),
-    };
-    m->job.tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
-    if (open_host(m))
-        return -1;
-    m->block = device_alloc(m->dev, cuda_state_layout(m, NULL), 1);
-    if (!m->block)
-        return -1;
-    cuda_state_layout(m, m->block);
-    model->copy.at = m->weights;
-    if (cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
-                          m->partial) ||
-        cuda_product_time(m->product, job->tune))
-        return -1;
-    if (job->cudnn && open_dnn(m))
-        return -1;
-    return job->tune && job->train ? time_products(m) : 0;
-}
-
-static void cuda_close(struct model *model)
-{
-    struct cuda_model *m = model->state;
-    if (!m)
-        return;
-    device_finish(m->dev);
-    dnn_attention_close(&m->dnn);
-    cuda_product_close(&m->product);
-    device_event_close(m->dev, &m->loss_known);
-    device_free(m->dev, m->block);
-    device_host_free(m->dev, m->host_loss);
-    device_host_free(m->dev, m->host_ints);
-    mem_free(m->kinds);
-    mem_free(m->gelu);
-    mem_free(m->layers);
-    mem_free(m->off);
-    mem_free(m);
-}
-
-// Only the process itself: vectors and activations are in the GPU's memory.
-static void cuda_memory(const struct model_job *job, struct model_bytes *out)
-{
-    size_t dnn = job->cudnn ? dnn_bytes : 0;
-    *out = (struct model_bytes){.process = process_bytes + dnn};
-}
-
-// ---- the functions of model_ops
-
-static void cuda_params_changed(struct model *model)
-{
-    cast_weights(model->state);
-}
-
-static int cuda_model_forward(struct model *model, const struct model_step *s,
-                              const struct model_pass *p)
-{
-    struct cuda_model *m = model->state;
-    int B = m->job.batch, T = m->job.tokens;
-    size_t rows = (size_t)B * (size_t)T;
-    (void)p;
-    send_batch(m, s->x, s->y, rows);
-    cuda_forward(m, B, T, s);
-    send_tokens(m, s->x, rows); // the host sorts while the GPU computes forward
+    state_place(m);
     return 0;
 }
 
-static int cuda_model_backward(struct model *model, const struct model_step *s,
-                               const struct model_pass *p, float *loss)
+static int gpu_open(struct model *m)
 {
-    struct cuda_model *m = model->state;
-    size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
-    (void)p;
-    span_begin(s->lane, SPAN_FORWARD, -1);
-    cuda_head(m, rows, s);
-    ask_loss(m);
-    span_end(s->lane);
-    cuda_backward(m, s);
-    return read_loss(m, loss);
+    const struct model_job *job = &m->job;
+    CHECK(!job->cudnn || job->config.dropout == 0);
+    struct gpu *g = check_gpu(job) ? NULL : mem_alloc(1, sizeof *g);
+    m->own = g;
+    if (!g)
+        return -1;
+    m->k = &kernels_cuda;
+    g->dev = job->dev;
+    g->queue = device_handle(job->dev, DEVICE_COMPUTE);
+    g->tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
+    if (open_host(g, job) || open_memory(m) ||
+        cuda_product_open(&g->product, g->dev, job->precision, g->tf32,
+                          m->partial) ||
+        cuda_product_time(g->product, job->tune))
+        return -1;
+    return job->cudnn ? open_dnn(m) : 0;
 }
 
-static int cuda_eval(struct model *model, const struct model_pass *p,
-                     const int32_t *x, const int32_t *y, int batch, float *loss)
+static int gpu_ready(struct model *m)
 {
-    struct cuda_model *m = model->state;
-    int T = m->job.tokens;
-    size_t rows = (size_t)batch * (size_t)T;
-    (void)p;
-    send_batch(m, x, y, rows);
-    cuda_forward(m, batch, T, NULL);
-    cuda_head(m, rows, NULL);
-    ask_loss(m);
-    return read_loss(m, loss);
+    return m->job.tune && m->job.train ? time_products(m) : 0;
 }
 
-static int cuda_logits(struct model *model, const int32_t *x, int n,
-                       float *logits)
+static void close_sent(struct gpu *g, struct gpu_sent *s)
 {
-    struct cuda_model *m = model->state;
-    size_t bytes = (size_t)m->job.config.vocab * sizeof *logits;
-    send_batch(m, x, NULL, (size_t)n);
-    cuda_forward(m, 1, n, NULL);
-    cuda_head_logits(m, (size_t)n - 1, 1, true);
-    return device_copy(m->dev, logits, m->logits, bytes);
+    device_event_close(g->dev, &s->copied);
+    device_host_free(g->dev, s->host);
+}
+
+static void gpu_close(struct model *m)
+{
+    struct gpu *g = m->own;
+    if (!g)
+        return;
+    device_finish(g->dev);
+    dnn_attention_close(&g->dnn);
+    cuda_product_close(&g->product);
+    device_event_close(g->dev, &g->loss_known);
+    device_free(g->dev, m->block);
+    device_host_free(g->dev, g->host_loss);
+    close_sent(g, &g->sent_x);
+    close_sent(g, &g->sent_y);
+    close_sent(g, &g->sent_tokens);
+    mem_free(m->tables);
+    mem_free(g->kinds);
+    mem_free(g);
 }
 
 const struct model_ops model_cuda = {
     .device = "cuda",
-    .open = cuda_open,
-    .params_changed = cuda_params_changed,
-    .forward = cuda_model_forward,
-    .backward = cuda_model_backward,
-    .eval = cuda_eval,
-    .logits = cuda_logits,
-    .memory = cuda_memory,
+    .fused = true,
+    .line = LINE,
+    .open = gpu_open,
+    .ready = gpu_ready,
+    .close = gpu_close,
+    .layout = gpu_layout,
+    .begin = gpu_begin,
+    .end = gpu_end,
+    .tokens = gpu_tokens,
+    .targets = gpu_targets,
+    .group = gpu_group,
+    .product = gpu_product,
+    .spare = gpu_spare,
+    .ask_loss = gpu_ask_loss,
+    .read_loss = gpu_read_loss,
+    .fetch = gpu_fetch,
+    .memory = gpu_memory,
     .peak = cuda_peak,
-    .close = cuda_close,
 };

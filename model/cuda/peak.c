@@ -92,7 +92,7 @@ int cuda_draw(struct device *d, enum dtype format, void *to, size_t n)
     return rc ? -1 : 0;
 }
 
-static int run(struct square *s, const struct cuda_product_job *j, double *best)
+static int run(struct square *s, const struct product_job *j, double *best)
 {
     for (int i = -1; i < ROUNDS; i++) { // the first also chooses an algorithm
         uint64_t ns;
@@ -121,7 +121,7 @@ static int time_of(struct square *s, int side, double *best)
         m[i] = rc ? NULL : device_alloc(s->dev, n, size);
         rc |= m[i] ? 0 : -1;
     }
-    struct cuda_product_job j = {
+    struct product_job j = {
         .m = side, .n = side, .k = side, .a = m[0], .b = m[1], .out = m[2]};
     if (!rc)
         rc = cuda_draw(s->dev, s->format, m[0], n) ||

@@ -110,8 +110,7 @@ void cuda_product_close(struct cuda_product **pp)
 // ---- running one
 
 // Kernels of ours do the work of an epilogue.
-static void follow(const struct cuda_product *p,
-                   const struct cuda_product_job *j)
+static void follow(const struct cuda_product *p, const struct product_job *j)
 {
     void *queue = device_handle(p->dev, DEVICE_COMPUTE);
     enum dtype format = p->maker.format;
@@ -136,7 +135,7 @@ static void follow(const struct cuda_product *p,
 }
 
 static cublasStatus_t ask(const struct cuda_product *p, const struct routine *r,
-                          const struct cuda_product_job *j)
+                          const struct product_job *j)
 {
     const float one = 1, beta = j->add ? 1 : 0;
     routine_point(&p->maker, r, j);
@@ -152,8 +151,7 @@ static cublasStatus_t ask(const struct cuda_product *p, const struct routine *r,
 
 // ---- choosing one
 
-static bool same_shape(const struct cuda_product_job *a,
-                       const struct cuda_product_job *b)
+static bool same_shape(const struct product_job *a, const struct product_job *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->ta == b->ta &&
            a->tb == b->tb && a->a_row == b->a_row && a->out_row == b->out_row &&
@@ -161,7 +159,7 @@ static bool same_shape(const struct cuda_product_job *a,
 }
 
 static const char *name_of(const struct cuda_product *p,
-                           const struct cuda_product_job *j, char text[128])
+                           const struct product_job *j, char text[128])
 {
     static const char *const names[] = {
         [EPILOGUE_NONE] = "none",
@@ -183,7 +181,7 @@ static const char *name_of(const struct cuda_product *p,
 
 // Every format has plain products. If a GPU has none, the run ends with this
 // line.
-static void stop(const struct cuda_product *p, const struct cuda_product_job *j,
+static void stop(const struct cuda_product *p, const struct product_job *j,
                  cublasStatus_t status)
 {
     char text[128];
@@ -198,8 +196,7 @@ static void stop(const struct cuda_product *p, const struct cuda_product_job *j,
 // keep the GPU busy. An epilogue seldom allows that, and BGRADA is reported to
 // be slow (NVIDIA/CUDALibrarySamples, issue 90); neither was measured here. The
 // epilogue overwrites its output, and cannot add to it.
-static bool may_fuse(const struct cuda_product *p,
-                     const struct cuda_product_job *j)
+static bool may_fuse(const struct cuda_product *p, const struct product_job *j)
 {
     return j->epilogue == EPILOGUE_BIAS_GRAD ? p->timed && !j->add
                                              : j->epilogue != EPILOGUE_NONE;
@@ -209,7 +206,7 @@ static bool may_fuse(const struct cuda_product *p,
 // that follow it; 0 if cuBLASLt refuses to run it. One run comes before the
 // clock starts, because the first run also loads the kernels.
 static uint64_t time_of(const struct cuda_product *p, const struct routine *r,
-                        const struct cuda_product_job *j)
+                        const struct product_job *j)
 {
     struct device *d = p->dev;
     struct device_event from = p->from, to = p->to;
@@ -228,7 +225,7 @@ static uint64_t time_of(const struct cuda_product *p, const struct routine *r,
 
 // Finds the fastest of the algorithms that cuBLASLt offers. False if none runs.
 static bool find_fastest(const struct cuda_product *p, struct made *c,
-                         const struct cuda_product_job *j)
+                         const struct product_job *j)
 {
     struct routine *r = &c->is, best = {.fused = false};
     uint64_t least = 0, most = 0, plain = 0;
@@ -272,7 +269,7 @@ static bool find_first(const struct cuda_product *p, struct routine *r,
 }
 
 static struct made *look_up(const struct cuda_product *p,
-                            const struct cuda_product_job *j, bool add)
+                            const struct product_job *j, bool add)
 {
     struct made *c = p->made;
     while (c && !(c->is.shape.add == add && c->is.target == p->target &&
@@ -281,8 +278,7 @@ static struct made *look_up(const struct cuda_product *p,
     return c;
 }
 
-static struct made *find(struct cuda_product *p,
-                         const struct cuda_product_job *j)
+static struct made *find(struct cuda_product *p, const struct product_job *j)
 {
     struct made *c = look_up(p, j, j->add);
     if (c)
@@ -305,7 +301,7 @@ static struct made *find(struct cuda_product *p,
 
 // cuBLASLt may offer an algorithm and then refuse to run it. If that one has an
 // epilogue, a plain one replaces it for the rest of the run.
-void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j)
+void cuda_product_run(struct cuda_product *p, const struct product_job *j)
 {
     struct routine *r = &find(p, j)->is;
     cublasStatus_t status = ask(p, r, j);

@@ -10,36 +10,11 @@
 #define MODEL_CUDA_PRODUCT_CUDA_H
 
 #include "device/device.h"
-
-#include <stdbool.h>
-#include <stddef.h>
+#include "model/product_job.h"
 
 enum { CUDA_PRODUCT_ALGORITHMS = 16 }; // most algorithms that can be timed
 
 struct cuda_product;
-
-enum epilogue {
-    EPILOGUE_NONE,
-    EPILOGUE_BIAS,     // out = a b + bias
-    EPILOGUE_GELU,     // pre = a b + bias; out = gelu(pre)
-    EPILOGUE_DGELU,    // out = a b * gelu'(pre)
-    EPILOGUE_BIAS_GRAD // out = a b, bias_grad = sum of b's rows
-};
-
-// out (m, n) = a b, row-major. All pointers are to device memory.
-struct cuda_product_job {
-    int m, n, k;
-    bool ta, tb;           // a is stored (k, m); b is stored (n, k)
-    const void *a, *b;     // in the model's format
-    size_t a_row, out_row; // numbers between rows; 0: rows are contiguous
-    void *out;
-    bool out_fp32; // out is float, whatever the format
-    bool add;      // out += a b, bias_grad += ..; only with out_fp32
-    enum epilogue epilogue;
-    const void *bias; // (n)
-    void *pre;        // (m, n), before GELU
-    float *bias_grad; // (n)
-};
 
 // `tf32`: fp32 factors may be rounded to TF32. `partial` is borrowed scratch of
 // cuda_partial(C) floats for bias gradients of up to 4C numbers; NULL if no job
@@ -61,6 +36,6 @@ void cuda_product_leave(struct cuda_product *p, int multiprocessors);
 
 // Puts a product into the compute queue. If it times algorithms, the host waits
 // for them, and no output of the job may overlap an input.
-void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j);
+void cuda_product_run(struct cuda_product *p, const struct product_job *j);
 
 #endif

@@ -42,7 +42,7 @@ static void set(const struct lt *lt, cublasLtMatmulDesc_t desc,
 
 static void set_epilogue(const struct lt *lt, struct routine *r)
 {
-    const struct cuda_product_job *j = &r->shape;
+    const struct product_job *j = &r->shape;
     static const cublasLtEpilogue_t names[] = {
         [EPILOGUE_NONE] = CUBLASLT_EPILOGUE_DEFAULT,
         [EPILOGUE_BIAS] = CUBLASLT_EPILOGUE_BIAS,
@@ -59,7 +59,7 @@ static void set_epilogue(const struct lt *lt, struct routine *r)
 }
 
 void routine_point(const struct routine_maker *m, const struct routine *r,
-                   const struct cuda_product_job *j)
+                   const struct product_job *j)
 {
     const struct lt *lt = &m->lt;
     if (!r->fused)
@@ -77,7 +77,7 @@ void routine_point(const struct routine_maker *m, const struct routine *r,
 
 static void describe(const struct routine_maker *m, struct routine *r)
 {
-    const struct cuda_product_job *j = &r->shape;
+    const struct product_job *j = &r->shape;
     const struct lt *lt = &m->lt;
     cudaDataType_t type = type_of(m->format);
     cublasComputeType_t how = m->format == DTYPE_F32 && m->tf32
@@ -107,7 +107,7 @@ static void describe(const struct routine_maker *m, struct routine *r)
 static void point_at_least(const struct routine_maker *m, struct routine *r)
 {
     void *least = (void *)(uintptr_t)ALIGNED;
-    struct cuda_product_job j = r->shape;
+    struct product_job j = r->shape;
     j.bias = j.pre = least;
     j.bias_grad = least;
     routine_point(m, r, &j);

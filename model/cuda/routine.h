@@ -17,7 +17,7 @@ struct routine_maker {
 };
 
 struct routine {
-    struct cuda_product_job shape; // its pointers do not matter
+    struct product_job shape; // its pointers do not matter
     int target;                    // multiprocessors that it may use; 0: all
     bool fused;                    // cuBLASLt computes the epilogue
     cublasLtMatmulDesc_t desc;
@@ -35,6 +35,6 @@ void routine_destroy(const struct routine_maker *m, const struct routine *r);
 
 // Sets the epilogue's pointers to those of the job.
 void routine_point(const struct routine_maker *m, const struct routine *r,
-                   const struct cuda_product_job *j);
+                   const struct product_job *j);
 
 #endif

@@ -5,7 +5,7 @@
 // and the rows of a kind in the order of the batch. The host makes two passes
 // over the batch, while the GPU computes forward.
 
-#include "model/cuda/state_cuda.h"
+#include "model/cuda/kernels_cuda.h"
 
 int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
                      int32_t *scratch, const int32_t *x, int n)

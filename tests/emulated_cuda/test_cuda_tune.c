@@ -62,10 +62,10 @@ static struct cuda_product *opened(const char *how, const struct tensors *t,
     return p;
 }
 
-static struct cuda_product_job job_of(const struct tensors *t,
+static struct product_job job_of(const struct tensors *t,
                                       enum epilogue epilogue, bool add)
 {
-    return (struct cuda_product_job){.m = M,
+    return (struct product_job){.m = M,
                                      .n = N,
                                      .k = K,
                                      .a = t->a,
@@ -83,7 +83,7 @@ static struct cuda_product_job job_of(const struct tensors *t,
 static void runs_by(struct cuda_product *p, const struct tensors *t,
                     enum epilogue epilogue, bool add, int nth, bool fused)
 {
-    struct cuda_product_job j = job_of(t, epilogue, add);
+    struct product_job j = job_of(t, epilogue, add);
     bool was_fused;
     cuda_product_run(p, &j);
     assert_int_equal(device_finish(gpu), 0);
@@ -158,7 +158,7 @@ static void results(struct result *r, const char *how, int algorithms,
     struct cuda_product *p = opened(how, &t, algorithms);
     bool adds = epilogue == EPILOGUE_NONE || epilogue == EPILOGUE_BIAS_GRAD;
     for (int add = 0; add <= adds; add++) {
-        struct cuda_product_job j = job_of(&t, epilogue, add);
+        struct product_job j = job_of(&t, epilogue, add);
         cuda_product_run(p, &j);
     }
     assert_int_equal(device_copy(gpu, r->out, t.out, sizeof r->out), 0);

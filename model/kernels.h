@@ -1,15 +1,19 @@
-// kernels.h - the operations of GPT-2 that are not matrix products.
+// kernels.h - the operations of GPT-2 that are not matrix products, a table for
+// each device.
 //
-// Each operation is written once, in plain C, and compiled for every storage
-// format and instruction set; kernels_find() picks the table for this
-// processor. Tensors are `void *` here because the format varies: fp32, bf16 or
-// fp16 numbers, row-major. A `float *` is always fp32. Rows are tokens, (B*T).
+// Tensors are `void *` here because the format varies: fp32, bf16 or fp16
+// numbers, row-major. A `float *` is always fp32. Rows are tokens, (B*T).
 //
-// Every operation runs on all threads of the OpenMP team, and gives the same
-// bits for the same number of threads.
+// On the CPU each operation is written once, in plain C, and compiled for every
+// storage format and instruction set; kernels_find() picks the table for this
+// processor. Every operation runs on all threads of the OpenMP team, and gives
+// the same bits for the same number of threads. On a GPU (kernels_cuda.c) an
+// operation goes into the compute queue of the model for which the calling
+// thread works (struct model_ops, begin()), as PyTorch's go into a thread's
+// current stream. Tensors are then in the GPU's memory.
 
-#ifndef MODEL_CPU_KERNELS_H
-#define MODEL_CPU_KERNELS_H
+#ifndef MODEL_KERNELS_H
+#define MODEL_KERNELS_H
 
 #include "base/half.h"
 
@@ -28,9 +32,9 @@ struct mask {
 struct attention {
     int B, T, C, NH;
     struct mask mask; // of the probabilities
-    float *scratch;   // threads * attention_scratch() floats
-    int head, heads;  // of a slice: its first head, and the model's number of
-                      // heads; else 0
+    float *scratch;  // CPU: threads * attention_scratch() floats; GPU: (B,NH,T)
+    int head, heads; // of a slice: its first head, and the model's number of
+                     // heads; else 0
 };
 
 // The words whose rows of wte this worker has: all, or a slice's.
@@ -107,7 +111,7 @@ struct kernels {
 
     // gelu.c: out = gelu(in + bias), rows of C; bias (C) may be NULL. Backward
     // replaces d, the gradient of out, by the gradient of in, and computes out
-    // again.
+    // again. A device with fused products has neither.
     void (*gelu)(void *out, const void *in, const void *bias, size_t rows,
                  int C);
     void (*gelu_backward)(void *d, void *out, const void *in, const void *bias,
@@ -136,11 +140,13 @@ struct kernels {
                         const struct loss_part *parts, int slices, int slice,
                         const int32_t *y, struct words here, size_t rows,
                         float factor);
+    // *mean = the mean of v[0, n), added in double in a fixed order.
+    void (*mean)(float *mean, const float *v, size_t n);
 
     // vector_ops.c: small passes. sum_rows: out[c] = (or +=) the sum over rows;
     // partial is threads * partial_width(C) floats of scratch. mask_rows: out =
     // mask(in). fill_rows: every row of out = row (C). cast_up: from the format
-    // to fp32. cast_down: rounds to the format.
+    // to fp32. cast_down: rounds to the format. zero: v[0, n) = 0.
     void (*sum_rows)(float *out, const void *in, size_t rows, int C, bool add,
                      float *partial);
     void (*mask_rows)(void *out, const void *in, size_t rows, int C,
@@ -148,6 +154,7 @@ struct kernels {
     void (*fill_rows)(float *out, const void *row, size_t rows, int C);
     void (*cast_up)(float *out, const void *in, size_t n);
     void (*cast_down)(void *out, const float *in, size_t n);
+    void (*zero)(float *v, size_t n);
     // settle: grad = (or +=) in, rounded to the format.
     void (*settle)(float *grad, const float *in, size_t n, bool add);
     // out (columns, rows) = in (rows, columns) transposed; rows of out are ldo
@@ -156,7 +163,7 @@ struct kernels {
                       int columns);
 };
 
-// The table for `format` and the best instruction set of this processor;
+// The CPU's table for `format` and the best instruction set of this processor;
 // MODEL_ISA=baseline|v3|v4|v4bf|amx in the environment forces one. NULL after
 // fail().
 const struct kernels *kernels_find(enum dtype format);

@@ -13,7 +13,7 @@
 struct model_ops {
     const char *device; // the ops->name of its struct device
     bool borrows;       // takes blocks from a lender
-    bool parts;         // computes stages and slices
+    bool slices;        // computes slices
     // Products compute GELU and its gradient (EPILOGUE_GELU, EPILOGUE_DGELU),
     // and a layer keeps GELU's output. Else that is a pass of its own, and
     // backward computes the output again.

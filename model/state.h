@@ -183,9 +183,9 @@ static inline int branch_join(struct model *m, size_t rows)
 void state_begin_pass(struct model *m, const struct model_pass *p);
 
 // forward.c: computes the pass's layers for B sequences of T tokens; the
-// model's first layers read the tokens in m->x. Writes the residual stream after
-// them to m->last and, if they end the model, ln_f's output to m->norm. With
-// step NULL there is no dropout. Returns 0, or -1 after fail().
+// model's first layers read the tokens in m->x. Writes the residual stream
+// after them to m->last and, if they end the model, ln_f's output to m->norm.
+// With step NULL there is no dropout. Returns 0, or -1 after fail().
 int forward(struct model *m, const struct model_pass *p, int B, int T,
             const struct model_step *step);
 

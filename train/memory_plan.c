@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "device/device.h"
+#include "model/part.h"
 #include "optim/optim.h"
 #include "ps_wire/wire.h"
 #include "sync/derive.h"
@@ -119,6 +120,16 @@ static size_t fetched(const struct memory_job *job)
            (size_t)s->servers.count * (queue < part ? queue : part);
 }
 
+// Host copies of what travels between stages on GPUs (train/stage_buffers.h).
+static size_t between_stages(const struct model_job *m)
+{
+    size_t rows = (size_t)m->batch * (size_t)m->tokens;
+    size_t each = rows * (size_t)m->config.channels * dtype_bytes(m->precision);
+    return part_is_whole(&m->config)
+               ? 0
+               : (size_t)(m->inputs + m->slots + m->edges) * each;
+}
+
 // Add the exchange's buffers, and host copies of vectors on a GPU.
 static void add_buffers(const struct memory_job *job, struct memory *m)
 {
@@ -126,7 +137,7 @@ static void add_buffers(const struct memory_job *job, struct memory *m)
     bool alone = job->backend->traffic == TRAFFIC_NONE;
     m->buffers += exchange(job, n);
     if (!on_host(job)) // the trainer's `host`, and sync/copies.h's two copies
-        m->buffers += 3 * floats(n);
+        m->buffers += 3 * floats(n) + between_stages(job->model);
     else if (job->settings->staging == STAGING_ALWAYS && !alone)
         m->buffers += 2 * floats(n);
 }

@@ -233,7 +233,10 @@ static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 static int write_part(struct trainer *t, struct saving *s)
 {
     size_t n = model_nparams(&t->config);
-    return t->members->rank ? 0 : write_range(s, SYNC_PARAMS, 0, t->params, n);
+    if (t->members->rank)
+        return 0;
+    const float *params = place_read(t, t->params);
+    return params ? write_range(s, SYNC_PARAMS, 0, (float *)params, n) : -1;
 }
 
 // ---- parts of a save

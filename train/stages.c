@@ -21,10 +21,12 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "device/device.h"
 #include "horovod_ring/carriers.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
+#include "train/stage_buffers.h"
 #include "train/trainer.h"
 
 #include <string.h>
@@ -44,7 +46,10 @@ struct stages {
     uint64_t *came;
     uint64_t sent;            // the newest ticket of sending a slot's output
     int expected[2], done[2]; // in `order`: receives posted; actions done
-    float *tied;              // wte's gradient from the pipeline's other end
+    struct stage_buffers *buffers;
+    // In host memory: wte's gradient, or its parameters, from the pipeline's
+    // other end; and on a GPU this stage's own.
+    float *tied, *own;
 };
 
 // After a failure, sleep a moment: the supervisor should see the death of
@@ -124,6 +129,17 @@ int stages_share(struct trainer *t, double *of_last)
 
 // ---- open and close
 
+static struct group_vector stream(const struct trainer *t, void *data)
+{
+    enum dtype type = config_format(&t->run);
+    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
+    return (struct group_vector){.data = data,
+                                 .n = rows * (size_t)t->config.channels,
+                                 .type = type,
+                                 .wire = type,
+                                 .scale = 1};
+}
+
 static struct group *open_group(const struct trainer *t, const char *name)
 {
     struct group_job job = {
@@ -155,10 +171,26 @@ static int list_actions(const struct trainer *t, struct stages *s)
     return 0;
 }
 
-static int open_buffers(const struct trainer *t, struct stages *s)
+static int open_tied(const struct trainer *t, struct stages *s)
+{
+    size_t n = stages_tied(t);
+    if (n == 0)
+        return 0;
+    s->tied = mem_alloc(n, sizeof *s->tied);
+    if (!device_is_host(t->dev))
+        s->own = device_host_alloc(t->dev, n, sizeof *s->own);
+    return s->tied && (s->own || device_is_host(t->dev)) ? 0 : -1;
+}
+
+static int open_buffers(struct trainer *t, struct stages *s)
 {
     struct model_job job = {.slots = 0};
     stages_buffers(t, &job);
+    // The model has at least one of each, and an evaluation uses them.
+    const int count[3] = {[STAGE_INPUT] = job.inputs,
+                          [STAGE_OUTPUT] = job.slots,
+                          [STAGE_EDGE] = job.edges};
+    size_t bytes = stream(t, NULL).n * dtype_bytes(config_format(&t->run));
     s->slots = job.slots;
     s->inputs = job.inputs;
     s->edges = job.edges;
@@ -171,7 +203,7 @@ static int open_buffers(const struct trainer *t, struct stages *s)
     s->slot = mem_alloc((size_t)s->total, sizeof *s->slot);
     s->input = mem_alloc((size_t)s->total, sizeof *s->input);
     s->came = mem_alloc((size_t)s->total, sizeof *s->came);
-    if (stages_tied(t) && !(s->tied = mem_alloc(stages_tied(t), sizeof(float))))
+    if (open_tied(t, s) || stage_buffers_open(&s->buffers, t, count, bytes))
         return -1;
     return s->slot_used && s->input_used && s->sent_edge && s->came_edge &&
                    s->slot && s->input && s->came
@@ -210,22 +242,13 @@ void stages_close(struct trainer *t)
     mem_free(s->input);
     mem_free(s->came);
     mem_free(s->tied);
+    device_host_free(t->dev, s->own);
+    stage_buffers_close(&s->buffers);
     mem_free(s);
     t->stages = NULL;
 }
 
 // ---- messages
-
-static struct group_vector stream(const struct trainer *t, void *data)
-{
-    enum dtype type = config_format(&t->run);
-    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
-    return (struct group_vector){.data = data,
-                                 .n = rows * (size_t)t->config.channels,
-                                 .type = type,
-                                 .wire = type,
-                                 .scale = 1};
-}
 
 static int index_of(const struct trainer *t, struct action a)
 {
@@ -255,7 +278,8 @@ static int expect_inputs(struct trainer *t)
         s->input[at] = take_free(s->input_used, s->first_input, s->inputs);
         if (s->input[at] < 0)
             return 0;
-        struct group_vector v = stream(t, model_input(t->model, s->input[at]));
+        struct group_vector v =
+            stream(t, stage_buffers_at(s->buffers, STAGE_INPUT, s->input[at]));
         if (group_recv(s->forward, &v, stages_before(t), &s->came[at]))
             return delay_failure(-1);
     }
@@ -270,7 +294,8 @@ static int expect_gradients(struct trainer *t, int most)
     for (; *k < s->total && *k <= most; ++*k) {
         struct action a = s->order[ACTION_BACKWARD][*k];
         int edge = *k % s->edges;
-        struct group_vector v = stream(t, model_edge(t->model, edge));
+        struct group_vector v =
+            stream(t, stage_buffers_at(s->buffers, STAGE_EDGE, edge));
         if (group_await(s->backward, s->sent_edge[edge]))
             return delay_failure(-1);
         if (!stages_is_last(t, a.chunk) &&
@@ -301,7 +326,8 @@ static int begin_forward(struct trainer *t, struct action a,
     CHECK(slot >= 0);
     if (stages_is_first(t, a.chunk))
         s->input[at] = s->inputs ? slot : 0;
-    else if (await_stage(t, s->forward, s->came[at], a.micro))
+    else if (await_stage(t, s->forward, s->came[at], a.micro) ||
+             stage_buffers_up(s->buffers, STAGE_INPUT, s->input[at]))
         return -1;
     *pass = (struct model_pass){.chunk = a.chunk,
                                 .slot = slot,
@@ -313,10 +339,13 @@ static int end_forward(struct trainer *t, struct action a,
                        const struct model_pass *pass)
 {
     struct stages *s = t->stages;
-    struct group_vector v = stream(t, model_output(t->model, pass->slot));
     s->done[ACTION_FORWARD]++;
     if (stages_is_last(t, a.chunk))
         return 0;
+    struct group_vector v =
+        stream(t, stage_buffers_at(s->buffers, STAGE_OUTPUT, pass->slot));
+    if (stage_buffers_down(s->buffers, STAGE_OUTPUT, pass->slot))
+        return -1;
     return delay_failure(
         group_send(s->forward, &v, stages_behind(t), &s->sent));
 }
@@ -333,7 +362,8 @@ static int begin_backward(struct trainer *t, struct action a,
                                 .edge = edge};
     if (expect_gradients(t, number) ||
         (!stages_is_last(t, a.chunk) &&
-         await_stage(t, s->backward, s->came_edge[edge], a.micro)))
+         (await_stage(t, s->backward, s->came_edge[edge], a.micro) ||
+          stage_buffers_up(s->buffers, STAGE_EDGE, edge))))
         return -1;
     return expect_gradients(t, number + s->ahead);
 }
@@ -342,14 +372,17 @@ static int end_backward(struct trainer *t, struct action a,
                         const struct model_pass *pass)
 {
     struct stages *s = t->stages;
-    struct group_vector v = stream(t, model_edge(t->model, pass->edge));
+    struct group_vector v =
+        stream(t, stage_buffers_at(s->buffers, STAGE_EDGE, pass->edge));
     s->done[ACTION_BACKWARD]++;
     s->slot_used[pass->slot] = false;
     if (s->inputs && !stages_is_first(t, a.chunk))
         s->input_used[pass->input] = false;
-    if (expect_inputs(t))
+    bool first = stages_is_first(t, a.chunk);
+    if (expect_inputs(t) ||
+        (!first && stage_buffers_down(s->buffers, STAGE_EDGE, pass->edge)))
         return -1;
-    if (stages_is_first(t, a.chunk))
+    if (first)
         return 0;
     return delay_failure(group_send(s->backward, &v, stages_before(t),
                                     &s->sent_edge[pass->edge]));
@@ -382,6 +415,24 @@ static int await_sent(struct trainer *t)
     return await_stage(t, s->backward, s->sent_edge[newest], -1);
 }
 
+// wte's share of a vector, in host memory; NULL after fail().
+static float *tied_down(struct trainer *t, float *vector)
+{
+    float *own = t->stages->own;
+    size_t bytes = stages_tied(t) * sizeof *own;
+    return !own                                           ? vector
+           : device_copy(t->dev, own, vector, bytes) == 0 ? own
+                                                          : NULL;
+}
+
+// Writes it back, if it is a copy. 0, or -1 after fail().
+static int tied_up(struct trainer *t, float *vector)
+{
+    float *own = t->stages->own;
+    return own ? device_copy(t->dev, vector, own, stages_tied(t) * sizeof *own)
+               : 0;
+}
+
 // The first and the last stage each add the other's gradient of wte to their
 // own. The sum of two numbers does not depend on their order, so both have the
 // same gradient.
@@ -394,7 +445,10 @@ int stages_tie(struct trainer *t)
     if (n == 0)
         return 0;
     int other = t->stage ? 0 : t->plan.stages - 1;
-    struct group_vector own = group_floats(t->grads, n);
+    float *mine = tied_down(t, t->grads);
+    if (!mine)
+        return -1;
+    struct group_vector own = group_floats(mine, n);
     struct group_vector its = group_floats(s->tied, n);
     uint64_t ticket;
     if (group_send(s->backward, &own, other, &ticket) ||
@@ -403,8 +457,8 @@ int stages_tie(struct trainer *t)
         return delay_failure(-1);
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < n; i++)
-        t->grads[i] += s->tied[i];
-    return 0;
+        mine[i] += s->tied[i];
+    return tied_up(t, t->grads);
 }
 
 // Replicas sum the two gradients in the order of their places, which differ
@@ -419,7 +473,10 @@ int stages_align(struct trainer *t)
     if (sync_await(t->sync, 0, n))
         return -1;
     struct half_copy *copy = model_copy(t->model);
-    struct group_vector v = group_floats(t->params, n);
+    float *params = tied_down(t, t->params);
+    if (!params)
+        return -1;
+    struct group_vector v = group_floats(params, n);
     if (t->sync->copy_only) {
         v.data = copy->at;
         v.type = v.wire = copy->format;
@@ -430,7 +487,9 @@ int stages_align(struct trainer *t)
     int other = t->stage ? 0 : t->plan.stages - 1;
     int rc = t->stage ? group_recv(s->forward, &v, other, &ticket)
                       : group_send(s->forward, &v, other, &ticket);
-    return delay_failure(rc || group_await(s->forward, ticket) ? -1 : 0);
+    if (rc || group_await(s->forward, ticket))
+        return delay_failure(-1);
+    return t->stage ? tied_up(t, t->params) : 0;
 }
 
 // ---- outside a step
@@ -441,11 +500,12 @@ int stages_receive(struct trainer *t, int chunk)
     uint64_t ticket;
     if (t->plan.stages == 1 || stages_is_first(t, chunk))
         return 0;
-    struct group_vector v = stream(t, model_input(t->model, 0));
-    return group_recv(s->forward, &v, stages_before(t), &ticket) ||
-                   delay_failure(group_await(s->forward, ticket))
-               ? -1
-               : 0;
+    struct group_vector v =
+        stream(t, stage_buffers_at(s->buffers, STAGE_INPUT, 0));
+    if (group_recv(s->forward, &v, stages_before(t), &ticket) ||
+        delay_failure(group_await(s->forward, ticket)))
+        return -1;
+    return stage_buffers_up(s->buffers, STAGE_INPUT, 0);
 }
 
 int stages_send(struct trainer *t, int chunk)
@@ -454,7 +514,10 @@ int stages_send(struct trainer *t, int chunk)
     uint64_t ticket;
     if (t->plan.stages == 1 || stages_is_last(t, chunk))
         return 0;
-    struct group_vector v = stream(t, model_output(t->model, 0));
+    struct group_vector v =
+        stream(t, stage_buffers_at(s->buffers, STAGE_OUTPUT, 0));
+    if (stage_buffers_down(s->buffers, STAGE_OUTPUT, 0))
+        return -1;
     return group_send(s->forward, &v, stages_behind(t), &ticket) ||
                    delay_failure(group_await(s->forward, ticket))
                ? -1

@@ -36,6 +36,16 @@ static int find_run(const struct run *r, char path[CONFIG_PATH])
     return 0;
 }
 
+static bool is_asked(const struct run *r, const char *name)
+{
+    return r->asked[key_find(&run_keys, name) - run_keys.rows];
+}
+
+static bool is_inherited(const struct run *r, const char *name)
+{
+    return r->inherited[key_find(&run_keys, name) - run_keys.rows];
+}
+
 static void drop(struct run *r, int i)
 {
     const struct key *k = &run_keys.rows[i];
@@ -43,10 +53,34 @@ static void drop(struct run *r, int i)
     r->asked[i] = r->inherited[i] = false;
 }
 
+static void drop_named(struct run *r, const char *name)
+{
+    if (is_inherited(r, name))
+        drop(r, (int)(key_find(&run_keys, name) - run_keys.rows));
+}
+
+// A new mesh says how many workers there are and, if the earlier backend has no
+// parts, which one sums over them: as in a run that begins.
+static int drop_unmeshed(struct run *r)
+{
+    const struct backend *b = backend_row(r->sync);
+    char mesh[CONFIG_PATH];
+    if (!b || !r->mesh.n || is_inherited(r, "mesh"))
+        return b ? 0 : -1;
+    drop_named(r, "workers");
+    if (!b->parts &&
+        mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1)
+        drop_named(r, "sync");
+    mesh_show(&r->mesh, mesh);
+    return config_set(r, "mesh", mesh);
+}
+
 // Drops settings that the earlier run had for its backend or its stages and
 // that this run's backend or mesh cannot use.
 static int drop_unfit(struct run *r)
 {
+    if (drop_unmeshed(r))
+        return -1;
     const struct backend *b = backend_row(r->sync);
     bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
     for (int i = 0; !stages && config_stage_keys[i]; i++) {
@@ -62,11 +96,6 @@ static int drop_unfit(struct run *r)
         drop(r, i);
     }
     return b ? 0 : -1;
-}
-
-static bool is_asked(const struct run *r, const char *name)
-{
-    return r->asked[key_find(&run_keys, name) - run_keys.rows];
 }
 
 int config_read(struct run *r, int nwords, char *const *words)

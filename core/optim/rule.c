@@ -56,7 +56,6 @@ int rule_step(struct rule *r, float *params, const float *grads,
               const struct rule_in *in, float *norm)
 {
     CHECK(in->step >= 1);
-    CHECK(!in->parts || r->ops == &rule_cpu);
     CHECK(!in->settle || r->ops->ahead);
     if (r->ops->step(r, params, grads, in, norm))
         return -1;

@@ -39,7 +39,7 @@ struct rule_in {
     float scale;                    // factor that undoes the loss scale
     float clip;                     // largest norm allowed; 0: no limit
     struct half_copy *copy;         // of params, on the device; or NULL
-    const struct norm_parts *parts; // NULL: the vector is whole. CPU only
+    const struct norm_parts *parts; // NULL: the vector is whole
     // Only if rule_runs_ahead(): called when the update is queued, and before
     // the host waits for the norm. -1 ends the step. May be NULL.
     int (*settle)(void *ctx);

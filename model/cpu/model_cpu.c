@@ -219,7 +219,7 @@ static int cpu_fetch(struct model *m, void *to, const void *from, size_t bytes)
 const struct model_ops model_cpu = {
     .device = "cpu",
     .borrows = true,
-    .parts = true,
+    .slices = true,
     .line = LINE,
     .open = cpu_open,
     .close = cpu_close,

@@ -53,7 +53,7 @@ static void norm(void *sum, void *out, float *mean, float *rstd,
                  const void *weight, const void *bias, size_t rows, int C,
                  const struct mask *mask)
 {
-    CHECK(out && !branch_bias);
+    CHECK(!branch_bias);
     cuda_norm(gpu()->queue, format(), sum, out, mean, rstd, res, branch, weight,
               bias, rows, C, mask);
 }

@@ -63,6 +63,8 @@ __global__ void norm_kernel(T *sum, T *out, float *mean, float *rstd,
             add_branch(x, sum + row * C, branch + row * C, c, key, mask);
         total += x[0] + x[1] + x[2] + x[3];
     }
+    if (!out)
+        return;
     if (branch)
         in = sum + row * C; // each thread reads again what it wrote itself
     float m = warp_sum(total) / C;

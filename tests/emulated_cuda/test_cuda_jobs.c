@@ -26,21 +26,29 @@ static void run(const char *device, const char *words)
     assert_int_equal(j.status, 0);
 }
 
-// Losses in fp32 differ by at most 1e-3 from the CPU's, as in the model's test.
-static void same_losses(const char *words, int workers)
+static void same_column(const char *words, const char *name, int rank)
 {
     double cpu[MAX], cuda[MAX];
+    assert_int_equal(job_column("cpu", name, rank, cpu, MAX), STEPS);
+    assert_int_equal(job_column("cuda", name, rank, cuda, MAX), STEPS);
+    for (int i = 0; i < STEPS; i++) {
+        bool same = fabs(cpu[i] - cuda[i]) <= 1e-3;
+        if (!same)
+            print_message("%s, rank %d, step %d: %s %g, on the CPU %g\n", words,
+                          rank, i + 1, name, cuda[i], cpu[i]);
+        assert_true(same);
+    }
+}
+
+// Losses and norms in fp32 differ by at most 1e-3 from the CPU's, as in the
+// model's test.
+static void same_losses(const char *words, int workers)
+{
     run("cpu", words);
     run("cuda", words);
     for (int r = 0; r < workers; r++) {
-        assert_int_equal(job_column("cpu", "loss", r, cpu, MAX), STEPS);
-        assert_int_equal(job_column("cuda", "loss", r, cuda, MAX), STEPS);
-        for (int i = 0; i < STEPS; i++) {
-            if (!(fabs(cpu[i] - cuda[i]) <= 1e-3))
-                print_message("%s, rank %d, step %d: %g, on the CPU %g\n",
-                              words, r, i + 1, cuda[i], cpu[i]);
-            assert_true(fabs(cpu[i] - cuda[i]) <= 1e-3);
-        }
+        same_column(words, "loss", r);
+        same_column(words, "grad_norm", r);
     }
     struct job j = {0};
     job_run(&j, 20, "rm -r cpu cuda");
@@ -66,6 +74,45 @@ static void collectives(void **state)
     same_losses("sync=ring workers=2 bucket_mb=0.05", 2);
     same_losses("sync=zero workers=2 bucket_mb=0.05", 2);
     same_losses("sync=outer every=2 verify=2 workers=2", 2);
+}
+
+// Each stage is a model on a GPU of its own; what travels goes through host
+// memory.
+static void stages(void **state)
+{
+    (void)state;
+    same_losses("mesh=pp2 layers=2 accum=3", 2);
+    same_losses("mesh=pp2 layers=4 chunks=2 accum=2 dropout=0.1 recompute=1",
+                2);
+    same_losses("mesh=pp3 layers=3 accum=2 pipeline=gpipe clip=0.1", 3);
+    same_losses("sync=ring mesh=dp2,pp2 layers=2 accum=2 verify=2", 4);
+    same_losses("sync=zero mesh=dp2,pp2 layers=2 accum=2", 4);
+}
+
+// A stage's checkpoint is the whole model's: another mesh on another device
+// goes on with the same losses.
+static void a_checkpoint_changes_device_and_mesh(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    double one[MAX], other[MAX];
+    job_run(&j, 200,
+            "lockstep train %s device=cuda mesh=pp2 layers=2 accum=2 save=3 "
+            "out=cuda && "
+            "lockstep train resume=cuda/checkpoint-3 device=cpu mesh= "
+            "sync=local workers=1 out=cpu && "
+            "lockstep train resume=cpu/checkpoint-6 steps=9 device=cuda "
+            "mesh=pp2 out=back",
+            small);
+    if (j.status)
+        print_message("%s\n", j.out);
+    assert_int_equal(j.status, 0);
+    assert_int_equal(job_column("cuda", "loss", 0, one, MAX), STEPS);
+    assert_int_equal(job_column("cpu", "loss", 0, other, MAX), 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs(one[3 + i] - other[i]) <= 1e-3);
+    assert_int_equal(job_column("back", "loss", 0, other, MAX), 3);
+    job_run(&j, 20, "rm -r cuda cpu back");
 }
 
 static long profiled(const char *steps)
@@ -148,6 +195,8 @@ int main(void)
         cmocka_unit_test(alone),
         cmocka_unit_test(servers),
         cmocka_unit_test(collectives),
+        cmocka_unit_test(stages),
+        cmocka_unit_test(a_checkpoint_changes_device_and_mesh),
         cmocka_unit_test(some_steps_are_profiled),
         cmocka_unit_test(kernels_are_in_the_trace),
         cmocka_unit_test(no_gpu),

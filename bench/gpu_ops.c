@@ -80,7 +80,8 @@ static int sort_tokens(struct ops *o)
     for (int i = 0; !rc && i < n; i++)
         host[i] = (int32_t)((int64_t)i * 7919 % o->V);
     if (!rc)
-        t->kinds = cuda_tokens_sort(order, start, token, scratch, host, n);
+        t->kinds = cuda_tokens_sort(order, start, token, scratch, host, n,
+                                    (struct words){0, o->V});
     o->tokens = take(o, 4 * o->rows + 1, sizeof *o->tokens);
     if (!rc)
         rc = o->tokens ? device_copy(o->dev, o->tokens, host,

@@ -161,7 +161,6 @@ void norm_again(struct model *m)
 static int embed(struct model *m, int B, int T, const struct model_step *step)
 {
     struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
-    const struct model_slices *s = m->job.slices;
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     if (!m->sum) {
@@ -170,7 +169,7 @@ static int embed(struct model *m, int B, int T, const struct model_step *step)
         return 0;
     }
     m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, rows, C);
-    if (s->join(s->ctx, m->sum, rows * C))
+    if (m->ops->join(m, rows * C))
         return -1;
     m->k->embed_places(m->layers->in, m->sum, weight_at(m, 1), B, T, C, &mask);
     return 0;

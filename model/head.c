@@ -69,17 +69,16 @@ static void slice_backward(struct model *m, size_t row, int rows, bool add)
 static int slice_loss(struct model *m, size_t row, int n, void *dlogits,
                       float factor)
 {
-    const struct model_slices *s = m->job.slices;
     const struct model_part *p = &m->job.config.part;
     const int32_t *y = m->y + row;
     float *losses = m->losses + row;
-    if (!s) {
+    if (!m->job.slices) {
         m->k->loss(losses, dlogits, m->logits, y, n, m->words.n, factor);
         return 0;
     }
     struct loss_part *own = m->parts + (size_t)p->slice * n;
     m->k->loss_parts(own, m->logits, y, m->words, n);
-    if (s->gather(s->ctx, &m->parts->max, n * sizeof *own / sizeof(float)))
+    if (m->ops->gather(m, n))
         return -1;
     m->k->loss_joined(losses, dlogits, m->logits, m->parts, p->slices, p->slice,
                       y, m->words, n, factor);

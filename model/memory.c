@@ -78,7 +78,8 @@ static void layout_scratch(struct model *m, struct arena *a, size_t rows,
     m->losses = arena_floats(a, rows);
     m->mean_loss = arena_floats(a, 1);
     m->norm = arena_alloc(a, n, size);
-    m->sum = job->slices ? job->slices->sum : NULL;
+    bool aside = job->slices && m->ops->fused; // the trainer's is on the host
+    m->sum = aside ? arena_floats(a, n) : job->slices ? job->slices->sum : NULL;
     m->branch = job->slices && fp32 ? m->sum : arena_alloc(a, n, size);
     if (job->train) {
         m->dwide = arena_alloc(a, wide > qkv ? wide : qkv, size);

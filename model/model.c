@@ -124,8 +124,6 @@ int model_open(struct model **out, const struct model_job *job)
     if (job->lender && !ops->borrows)
         return fail("model: sharded parameters require device=cpu; try: "
                     "shard=1");
-    if (job->slices && !ops->slices)
-        return fail("model: slices require device=cpu");
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;

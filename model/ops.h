@@ -13,7 +13,6 @@
 struct model_ops {
     const char *device; // the ops->name of its struct device
     bool borrows;       // takes blocks from a lender
-    bool slices;        // computes slices
     // Products compute GELU and its gradient (EPILOGUE_GELU, EPILOGUE_DGELU),
     // and a layer keeps GELU's output. Else that is a pass of its own, and
     // backward computes the output again.
@@ -43,6 +42,10 @@ struct model_ops {
     // While backward's gradients travel, products leave processors to the
     // collectives. NULL if they share them anyway.
     void (*spare)(struct model *m, bool travelling);
+    // Exchanges between slices: join() sums n numbers of m->sum, gather()
+    // collects the m->parts of `rows` rows. 0, or -1 after fail().
+    int (*join)(struct model *m, size_t n);
+    int (*gather)(struct model *m, int rows);
     // ask_loss() begins to copy m->mean_loss to the host, read_loss() waits for
     // it. fetch() copies a tensor to the host and waits. 0, or -1 after fail().
     void (*ask_loss)(struct model *m);

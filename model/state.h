@@ -168,11 +168,10 @@ static inline void branch_product(struct model *m, struct product_job *j,
 }
 static inline int branch_join(struct model *m, size_t rows)
 {
-    const struct model_slices *s = m->job.slices;
     size_t n = rows * m->job.config.channels;
     if (!m->sum)
         return 0;
-    if (s->join(s->ctx, m->sum, n))
+    if (m->ops->join(m, n))
         return -1;
     if (m->sum != m->branch)
         m->k->cast_down(m->branch, m->sum, n);

@@ -13,7 +13,6 @@
 #include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
 #include "model/cuda/product_cuda.h"
-#include "model/cuda/kernels_cuda.h"
 #include "model/model.h"
 #include "optim/rule.h"
 
@@ -35,16 +34,24 @@ static void tokens_are_sorted(void **state)
     for (int i = 0; i < N; i++)
         x[i] = (int32_t)(rng_u64(1, (uint64_t)i) % V *
                          (rng_u64(2, (uint64_t)i) % 2));
-    int kinds = cuda_tokens_sort(order, start, token, scratch, x, N), seen = 0;
-    assert_int_equal(start[kinds], N);
-    for (int k = 0; k < kinds; k++)
-        for (int i = start[k]; i < start[k + 1]; i++, seen++) {
-            assert_int_equal(x[order[i]], token[k]);
-            assert_true(i == start[k] || order[i] > order[i - 1]);
-        }
-    assert_int_equal(seen, N);
-    for (int v = 0; v <= V; v++)
-        assert_int_equal(scratch[v], 0);
+    struct words all = {0, V}, some = {7, 20};
+    for (int k = 0; k < 2; k++) {
+        struct words here = k ? some : all;
+        int kinds = cuda_tokens_sort(order, start, token, scratch, x, N, here);
+        int seen = 0, expected = 0;
+        for (int i = 0; i < N; i++)
+            expected += x[i] >= here.first && x[i] < here.first + here.n;
+        assert_int_equal(start[kinds], expected);
+        assert_true(k ? expected < N : expected == N);
+        for (int j = 0; j < kinds; j++)
+            for (int i = start[j]; i < start[j + 1]; i++, seen++) {
+                assert_int_equal(x[order[i]], here.first + token[j]);
+                assert_true(i == start[j] || order[i] > order[i - 1]);
+            }
+        assert_int_equal(seen, expected);
+        for (int v = 0; v <= V; v++)
+            assert_int_equal(scratch[v], 0);
+    }
 }
 
 // ---- the update, to the bit

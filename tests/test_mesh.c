@@ -117,13 +117,12 @@ static void the_mesh_gives_the_number_of_workers(void **state)
         {{"sync=dps", "mesh=tp2"}, "sync=dps has no slices (tp)"},
         {{"sync=zero", "mesh=tp2", "shard=3"},
          "shard=3 exchanges gradients after every"},
-        {{"sync=ring", "mesh=tp2", "device=cuda"}, "try: device=cpu"},
         {{"sync=dps", "mesh=pp2"}, "sync=dps has no stages"},
         {{"sync=local", "mesh=pp2"}, "sync=local has no stages"},
         {{"sync=zero", "mesh=pp2", "shard=2"},
          "shard=2 exchanges gradients after every"},
         {{"sync=ring", "mesh=pp4", "device=cuda"}, NULL},
-        {{"sync=ring", "mesh=pp2,tp2", "device=cuda"}, "try: device=cpu"},
+        {{"sync=ring", "mesh=pp2,tp2", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=dp2", "chunks=2"}, "chunks=: is for the stages"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -17,6 +17,7 @@
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
+#include "train/place.h"
 #include "train/trainer.h"
 
 #include <stdio.h>
@@ -157,7 +158,7 @@ static size_t copy_undivided(struct trainer *t, size_t from, size_t n, bool in)
             continue;
         size_t first = from > at ? from : at, end = at + whole.n;
         end = end < from + n ? end : from + n;
-        float *params = t->params + whole.off + (first - at);
+        float *params = t->host + whole.off + (first - at);
         if (first < end && in)
             memcpy(params, sum + (first - from), (end - first) * sizeof *sum);
         else if (first < end)
@@ -172,6 +173,8 @@ int slices_align(struct trainer *t)
     if (!t->slices || !t->slices->aligns)
         return 0;
     size_t most = sum_n(t), all = copy_undivided(t, 0, 0, false);
+    if (!place_read(t, t->params))
+        return -1;
     for (size_t from = 0; from < all; from += most) {
         size_t n = all - from < most ? all - from : most;
         if (t->row->rank == 0)
@@ -182,6 +185,8 @@ int slices_align(struct trainer *t)
             return fail("%s (step %d)", fail_message(), t->step + 1);
         copy_undivided(t, from, n, true);
     }
+    if (place_write_params(t))
+        return -1;
     if (model_copy(t->model)) // it has the values before
         model_copy(t->model)->fresh = false;
     return 0;
@@ -215,7 +220,9 @@ int slices_buffer(struct trainer *t)
 {
     if (!t->slices)
         return 0;
-    float *sum = device_alloc_shared(t->dev, sum_n(t), sizeof(float));
+    float *sum = device_is_host(t->dev)
+                     ? device_alloc_shared(t->dev, sum_n(t), sizeof(float))
+                     : device_host_alloc(t->dev, sum_n(t), sizeof(float));
     t->slices->job = (struct model_slices){join, gather, t, sum};
     return sum ? 0 : -1;
 }
@@ -249,12 +256,14 @@ static int check_means(struct trainer *t)
     return rc;
 }
 
-// Shared memory if all slices of every replica have it, else TCP.
+// Shared memory if all slices of every replica have it, else TCP. The host's
+// side of a GPU's sums is not shared.
 static const struct group_ops *choose_carrier(const struct trainer *t,
                                               const struct group_job *job)
 {
     char why[128];
-    int can = t->run.settings.transport == TRANSPORT_TCP
+    bool tcp = t->run.settings.transport == TRANSPORT_TCP;
+    int can = tcp || !device_is_host(t->dev)
                   ? 0
                   : group_is_supported(&ring_shm, job, why);
     return can < 0 ? NULL : can ? &ring_shm : &ring_tcp;
@@ -287,7 +296,8 @@ void slices_close(struct trainer *t)
     if (!s)
         return;
     group_close(&s->group);
-    device_free(t->dev, s->job.sum);
+    (device_is_host(t->dev) ? device_free : device_host_free)(t->dev,
+                                                              s->job.sum);
     mem_free(s);
     t->slices = NULL;
 }

@@ -323,9 +323,6 @@ static int check_parts(const struct run *r, const struct backend *b,
     if (config_mistake(r, &at, mistake))
         return fail("mesh=%s: %s needs workers with whole models; try: no %s",
                     mesh, mistake, parts);
-    if (strcmp(r->device, "cpu") && mesh_size(&r->mesh, MESH_TP) > 1)
-        return fail("mesh=%s: device=%s has no slices (tp); try: device=cpu",
-                    mesh, r->device);
     return 0;
 }
 

@@ -198,6 +198,19 @@ static void cpu_product(struct model *m, const struct product_job *j)
                        m->partial);
 }
 
+static int cpu_join(struct model *m, size_t n)
+{
+    const struct model_slices *s = m->job.slices;
+    return s->join(s->ctx, m->sum, n);
+}
+
+static int cpu_gather(struct model *m, int rows)
+{
+    const struct model_slices *s = m->job.slices;
+    return s->gather(s->ctx, &m->parts->max,
+                     rows * sizeof *m->parts / sizeof(float));
+}
+
 static void cpu_ask_loss(struct model *m)
 {
     (void)m; // it is in host memory
@@ -219,7 +232,6 @@ static int cpu_fetch(struct model *m, void *to, const void *from, size_t bytes)
 const struct model_ops model_cpu = {
     .device = "cpu",
     .borrows = true,
-    .slices = true,
     .line = LINE,
     .open = cpu_open,
     .close = cpu_close,
@@ -229,6 +241,8 @@ const struct model_ops model_cpu = {
     .tokens = cpu_tokens,
     .targets = cpu_targets,
     .product = cpu_product,
+    .join = cpu_join,
+    .gather = cpu_gather,
     .ask_loss = cpu_ask_loss,
     .read_loss = cpu_read_loss,
     .fetch = cpu_fetch,

@@ -20,7 +20,7 @@ __device__ inline void drop(frag_c p[2], const head &h, int row, int column)
 {
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        uint32_t key = mask_row(h.mask, h.row0 + row + i / 2 % 2 * 8);
+        uint32_t key = mask_row(h.mask, h.mask0 + row + i / 2 % 2 * 8);
         int at = column + i / 4 * 8 + 2 * lane_t() + i % 2;
         p[i / 4].v[i % 4] *= mask_at(h.mask, key, (uint32_t)at);
     }

@@ -32,12 +32,20 @@ struct heads {
     int T, D, C, NH;
     float scale; // 1 / sqrt(D)
     struct mask mask;
+    int first, whole; // number of the first head, of all heads in the model
 };
 
 inline struct heads heads_of(const struct cuda_attention &a)
 {
     int D = a.C / a.NH;
-    return {a.T, D, a.C, a.NH, 1 / sqrtf((float)D), a.mask};
+    return {a.T,
+            D,
+            a.C,
+            a.NH,
+            1 / sqrtf((float)D),
+            a.mask,
+            a.head,
+            a.heads ? a.heads : a.NH};
 }
 
 // The head that a block works on. blockIdx is (rows, head, sequence), so the
@@ -47,13 +55,19 @@ struct head : heads {
     size_t token;  // the sequence's first row
     int column;    // the head's first channel
     size_t row0;   // index of its first row of probabilities
+    size_t mask0;  // the same in the whole model, by which masks are numbered
 };
 
 __device__ inline head this_head(const struct heads &all)
 {
     size_t sequence = blockIdx.z, number = sequence * all.NH + blockIdx.y;
-    return {all, 3 * (size_t)all.C, sequence * all.T, (int)blockIdx.y * all.D,
-            number * all.T};
+    size_t whole = sequence * all.whole + all.first + blockIdx.y;
+    return {all,
+            3 * (size_t)all.C,
+            sequence * all.T,
+            (int)blockIdx.y * all.D,
+            number * all.T,
+            whole * all.T};
 }
 
 // Begins to copy: tile (ROWS, DP) = rows of D numbers, which are `stride`

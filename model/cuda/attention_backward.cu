@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
                     float keep = 1;
                     if (h.mask.threshold)
                         keep = mask_at(h.mask,
-                                       mask_row(h.mask, h.row0 + row + r * 8),
+                                       mask_row(h.mask, h.mask0 + row + r * 8),
                                        (uint32_t)(key + i / 4 * 8 + i % 2));
                     softmax_backward(&s[g][i / 4].v[i % 4],
                                      &dp[g][i / 4].v[i % 4], scale2, lse2[r],
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
                     if (h.mask.threshold)
                         keep =
                             mask_at(h.mask,
-                                    mask_row(h.mask, h.row0 + q0 + i0 +
+                                    mask_row(h.mask, h.mask0 + q0 + i0 +
                                                          i / 4 * 8 + i % 2),
                                     (uint32_t)(mine + g * 16 + i / 2 % 2 * 8));
                     softmax_backward(&s[g][i / 4].v[i % 4],

@@ -36,6 +36,42 @@ __global__ void embed_kernel(T *out, const T *wte, const T *wpe,
     }
 }
 
+template <typename T>
+__global__ void words_kernel(float *out, const T *wte, const int32_t *x,
+                             struct words here, size_t rows, int C)
+{
+    size_t packs = rows * (size_t)C / 4;
+    for (size_t i = thread_first(); i < packs; i += thread_stride()) {
+        size_t row = i * 4 / C, c = i * 4 % C;
+        int word = x[row] - here.first;
+        float v[4] = {0, 0, 0, 0};
+        if (word >= 0 && word < here.n)
+            load4(v, wte + (size_t)word * C + c);
+        store4(out + i * 4, v);
+    }
+}
+
+template <typename T>
+__global__ void add_places_kernel(T *out, const float *words, const T *wpe,
+                                  size_t rows, int tokens, int C,
+                                  struct mask mask)
+{
+    size_t packs = rows * (size_t)C / 4;
+    for (size_t i = thread_first(); i < packs; i += thread_stride()) {
+        size_t row = i * 4 / C, c = i * 4 % C;
+        float v[4], place[4];
+        load4(v, words + i * 4);
+        load4(place, wpe + row % tokens * C + c);
+        uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
+        for (int k = 0; k < 4; k++) {
+            v[k] += place[k];
+            if (mask.threshold)
+                v[k] *= mask_at(mask, key, (uint32_t)c + k);
+        }
+        store4(out + i * 4, v);
+    }
+}
+
 __device__ inline void add_numbers(float sum[4], const float d[4], size_t row,
                                    int c, const struct mask &mask)
 {
@@ -116,6 +152,35 @@ void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,
     CU(cudaGetLastError());
 }
 
+void cuda_embed_words(void *queue, enum dtype format, float *out,
+                      const void *wte, const int32_t *x, struct words here,
+                      size_t rows, int C)
+{
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        words_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
+                       (cudaStream_t)queue>>>(out, (const real *)wte, x, here,
+                                              rows, C);
+    });
+    CU(cudaGetLastError());
+}
+
+void cuda_embed_places(void *queue, enum dtype format, void *out,
+                       const float *words, const void *wpe, int B, int T, int C,
+                       const struct mask *mask)
+{
+    size_t rows = (size_t)B * T;
+    struct mask m = *mask;
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        add_places_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
+                            (cudaStream_t)queue>>>((real *)out, words,
+                                                   (const real *)wpe, rows, T,
+                                                   C, m);
+    });
+    CU(cudaGetLastError());
+}
+
 void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
                          float *dwpe, const void *dout,
                          const struct cuda_tokens *tokens, int B, int T, int C,
@@ -125,7 +190,8 @@ void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
     struct cuda_tokens t = *tokens;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
-        tokens_kernel<<<
+        if (t.kinds) // a slice may have none
+            tokens_kernel<<<
             dim3((unsigned)t.kinds, blocks_for((size_t)C, TOKEN_THREADS * 4)),
             TOKEN_THREADS, 0, (cudaStream_t)queue>>>(dwte, (const real *)dout,
                                                      t, C, m);

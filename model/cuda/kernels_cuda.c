@@ -38,6 +38,18 @@ static void embed(void *out, const void *wte, const void *wpe, const int32_t *x,
     cuda_embed(gpu()->queue, format(), out, wte, wpe, x, B, T, C, mask);
 }
 
+static void embed_words(float *out, const void *wte, const int32_t *x,
+                        struct words here, size_t rows, int C)
+{
+    cuda_embed_words(gpu()->queue, format(), out, wte, x, here, rows, C);
+}
+
+static void embed_places(void *out, const float *words, const void *wpe, int B,
+                         int T, int C, const struct mask *mask)
+{
+    cuda_embed_places(gpu()->queue, format(), out, words, wpe, B, T, C, mask);
+}
+
 // The rows by token come from cuda_tokens_sort().
 static void embed_backward(float *dwte, float *dwpe, const void *dout,
                            const int32_t *x, struct words here, int B, int T,
@@ -53,7 +65,9 @@ static void norm(void *sum, void *out, float *mean, float *rstd,
                  const void *weight, const void *bias, size_t rows, int C,
                  const struct mask *mask)
 {
-    CHECK(!branch_bias);
+    if (branch_bias) // the sum over slices is m->branch
+        cuda_bias(gpu()->queue, format(), current->branch, branch_bias, rows,
+                  C);
     cuda_norm(gpu()->queue, format(), sum, out, mean, rstd, res, branch, weight,
               bias, rows, C, mask);
 }
@@ -80,6 +94,8 @@ struct cuda_attention cuda_attention_of(const struct model *m,
         .format = m->job.precision,
         .tf32 = ((const struct gpu *)m->own)->tf32,
         .mask = a->mask,
+        .head = a->head,
+        .heads = a->heads,
     };
 }
 
@@ -122,6 +138,24 @@ static void loss(float *loss, void *dlogits, float *logits, const int32_t *y,
               factor, dlogits != NULL);
 }
 
+static void loss_parts(struct loss_part *parts, float *logits, const int32_t *y,
+                       struct words here, size_t rows)
+{
+    cuda_loss_parts(gpu()->queue, format(), parts, logits, current->stride, y,
+                    here, rows);
+}
+
+static void loss_joined(float *loss, void *dlogits, float *logits,
+                        const struct loss_part *parts, int slices, int slice,
+                        const int32_t *y, struct words here, size_t rows,
+                        float factor)
+{
+    (void)slice;
+    CHECK(!dlogits || dlogits == logits);
+    cuda_loss_joined(gpu()->queue, format(), loss, logits, current->stride,
+                     parts, slices, y, here, rows, factor, dlogits != NULL);
+}
+
 static void mean(float *mean, const float *v, size_t n)
 {
     cuda_mean(gpu()->queue, mean, v, n);
@@ -157,12 +191,16 @@ static void settle(float *grad, const float *in, size_t n, bool add)
 const struct kernels kernels_cuda = {
     .isa = "cuda",
     .embed = embed,
+    .embed_words = embed_words,
+    .embed_places = embed_places,
     .embed_backward = embed_backward,
     .norm = norm,
     .norm_backward = norm_backward,
     .attention = attention,
     .attention_backward = attention_backward,
     .loss = loss,
+    .loss_parts = loss_parts,
+    .loss_joined = loss_joined,
     .mean = mean,
     .sum_rows = sum_rows,
     .mask_rows = mask_rows,

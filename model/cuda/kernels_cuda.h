@@ -41,16 +41,27 @@ struct cuda_tokens {
     int kinds;
 };
 
-// tokens_cuda.c: sorts rows 0..n-1 of x by token, stably. Fills order (n),
-// start (n + 1) and token (n), as in struct cuda_tokens. `scratch` is V + 1
-// numbers of scratch, zero before and after. Returns the number of kinds.
+// tokens_cuda.c: sorts by token, stably, those of rows 0..n-1 of x whose token
+// is `here`. Fills order (n), start (n + 1) and token (n), as in struct
+// cuda_tokens; tokens count from the first one here. `scratch` is as many
+// numbers of scratch as there are words here, zero before and after. Returns
+// the number of kinds.
 int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
-                     int32_t *scratch, const int32_t *x, int n);
+                     int32_t *scratch, const int32_t *x, int n,
+                     struct words here);
 
 // embed.cu
 void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,
                 const void *wpe, const int32_t *x, int B, int T, int C,
                 const struct mask *mask);
+// A slice's rows of the tokens, or zeros; and the places added to the sum over
+// slices, with the mask.
+void cuda_embed_words(void *queue, enum dtype format, float *out,
+                      const void *wte, const int32_t *x, struct words here,
+                      size_t rows, int C);
+void cuda_embed_places(void *queue, enum dtype format, void *out,
+                       const float *words, const void *wpe, int B, int T, int C,
+                       const struct mask *mask);
 void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
                          float *dwpe, const void *dout,
                          const struct cuda_tokens *tokens, int B, int T, int C,
@@ -85,6 +96,8 @@ struct cuda_attention {
     enum dtype format;
     bool tf32;
     struct mask mask;
+    int head, heads; // of a slice: its first head, and the model's number of
+                     // heads; else 0
 };
 void cuda_attention(void *queue, void *out, float *lse, const void *qkv,
                     const struct cuda_attention *a);
@@ -99,6 +112,15 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
 void cuda_loss(void *queue, enum dtype format, float *loss, void *logits,
                size_t stride, const int32_t *y, size_t rows, int V,
                float factor, bool gradient);
+// The same for a slice, in two steps, as in kernels.h. `parts` is (slices,
+// rows).
+void cuda_loss_parts(void *queue, enum dtype format, struct loss_part *parts,
+                     const void *logits, size_t stride, const int32_t *y,
+                     struct words here, size_t rows);
+void cuda_loss_joined(void *queue, enum dtype format, float *loss, void *logits,
+                      size_t stride, const struct loss_part *parts, int slices,
+                      const int32_t *y, struct words here, size_t rows,
+                      float factor, bool gradient);
 // *mean = the mean of v[0, n), added in double in a fixed order.
 void cuda_mean(void *queue, float *mean, const float *v, size_t n);
 

@@ -138,6 +138,50 @@ __global__ void __launch_bounds__(MAX_THREADS, MAX_BLOCKS)
         to_gradient(l, V, (int)stride, y, all, factor);
 }
 
+// A slice's part of the loss of a row.
+template <typename T>
+__global__ void __launch_bounds__(MAX_THREADS, 1)
+    parts_kernel(struct loss_part *parts, const T *logits, size_t stride,
+                 const int32_t *targets, struct words here)
+{
+    __shared__ running scratch[MAX_WARPS];
+    const T *l = logits + blockIdx.x * stride;
+    int y = targets[blockIdx.x] - here.first;
+    unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    running all = warp_join(look(l, here.n));
+    if (lane == 0)
+        scratch[warp] = all;
+    __syncthreads();
+    all = warp_join(lane < blockDim.x / WARP ? scratch[lane]
+                                             : running{-INFINITY, 0});
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = {all.max, all.sum,
+                             y >= 0 && y < here.n ? load(l[y]) : 0};
+}
+
+// The loss of a row from the parts of all slices, added in their order, and the
+// gradient of this slice's logits.
+template <typename T>
+__global__ void __launch_bounds__(MAX_THREADS, 1)
+    joined_kernel(float *loss, T *logits, size_t stride,
+                  const struct loss_part *parts, int slices,
+                  const int32_t *targets, struct words here, float factor,
+                  bool gradient)
+{
+    running all = {-INFINITY, 0};
+    float right = 0;
+    for (int s = 0; s < slices; s++) {
+        struct loss_part p = parts[(size_t)s * gridDim.x + blockIdx.x];
+        all = join(all, running{p.max, p.sum});
+        right += p.right;
+    }
+    if (threadIdx.x == 0)
+        loss[blockIdx.x] = all.max + logf(all.sum) - right;
+    if (gradient)
+        to_gradient(logits + blockIdx.x * stride, here.n, (int)stride,
+                    targets[blockIdx.x] - here.first, all, factor);
+}
+
 __global__ void mean_kernel(float *mean, const float *v, size_t n)
 {
     __shared__ double scratch[MAX_WARPS];
@@ -149,12 +193,46 @@ __global__ void mean_kernel(float *mean, const float *v, size_t n)
         *mean = (float)(sum / (double)n);
 }
 
+// Threads of a block that computes a row.
+static unsigned threads_for(size_t stride)
+{
+    size_t packs = (stride / 4 + WARP - 1) / WARP * WARP, most = MAX_THREADS;
+    return (unsigned)(packs < most ? packs : most);
+}
+
+void cuda_loss_parts(void *queue, enum dtype format, struct loss_part *parts,
+                     const void *logits, size_t stride, const int32_t *y,
+                     struct words here, size_t rows)
+{
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        parts_kernel<<<(unsigned)rows, threads_for(stride), 0,
+                       (cudaStream_t)queue>>>(parts, (const real *)logits,
+                                              stride, y, here);
+    });
+    CU(cudaGetLastError());
+}
+
+void cuda_loss_joined(void *queue, enum dtype format, float *loss, void *logits,
+                      size_t stride, const struct loss_part *parts, int slices,
+                      const int32_t *y, struct words here, size_t rows,
+                      float factor, bool gradient)
+{
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        joined_kernel<<<(unsigned)rows, threads_for(stride), 0,
+                        (cudaStream_t)queue>>>(loss, (real *)logits, stride,
+                                               parts, slices, y, here, factor,
+                                               gradient);
+    });
+    CU(cudaGetLastError());
+}
+
 void cuda_loss(void *queue, enum dtype format, float *loss, void *logits,
                size_t stride, const int32_t *y, size_t rows, int V,
                float factor, bool gradient)
 {
-    size_t packs = (stride / 4 + WARP - 1) / WARP * WARP, most = MAX_THREADS;
-    unsigned threads = (unsigned)(packs < most ? packs : most);
+    unsigned threads = threads_for(stride);
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
         loss_kernel<<<(unsigned)rows, threads, 0, (cudaStream_t)queue>>>(

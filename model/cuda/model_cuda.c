@@ -127,7 +127,8 @@ static void gpu_group(struct model *m, const int32_t *x, size_t rows)
     struct gpu *g = m->own;
     int32_t *order = room(g, &g->sent_tokens), *start = order + rows;
     int32_t *token = start + rows + 1;
-    int kinds = cuda_tokens_sort(order, start, token, g->kinds, x, (int)rows);
+    int kinds =
+        cuda_tokens_sort(order, start, token, g->kinds, x, (int)rows, m->words);
     g->tokens.kinds = kinds;
     send(g, g->tokens.order, order, rows);
     send(g, g->tokens.start, start, (size_t)kinds + 1);
@@ -144,6 +145,29 @@ static void gpu_spare(struct model *m, bool travelling)
 {
     cuda_product_leave(((struct gpu *)m->own)->product,
                        travelling ? m->job.spared : 0);
+}
+
+// The sum goes through the trainer's vector in host memory.
+static int gpu_join(struct model *m, size_t n)
+{
+    const struct model_slices *s = m->job.slices;
+    size_t bytes = n * sizeof *s->sum;
+    return device_copy(m->job.dev, s->sum, m->sum, bytes) ||
+                   s->join(s->ctx, s->sum, n)
+               ? -1
+               : device_copy(m->job.dev, m->sum, s->sum, bytes);
+}
+
+static int gpu_gather(struct model *m, int rows)
+{
+    const struct model_slices *s = m->job.slices;
+    const struct model_part *p = &m->job.config.part;
+    struct loss_part *all = ((struct gpu *)m->own)->host_parts;
+    size_t own = (size_t)p->slice * (size_t)rows, each = rows * sizeof *all;
+    if (device_copy(m->job.dev, all + own, m->parts + own, each) ||
+        s->gather(s->ctx, &all->max, each / sizeof(float)))
+        return -1;
+    return device_copy(m->job.dev, m->parts, all, (size_t)p->slices * each);
 }
 
 static void gpu_ask_loss(struct model *m)
@@ -181,6 +205,13 @@ static int check_gpu(const struct model_job *job)
     if (g->channels % 8 || g->channels > CUDA_MAX_CHANNELS)
         return fail("model: channels %d; on a GPU: a multiple of 8, at most %d",
                     g->channels, CUDA_MAX_CHANNELS);
+    int width = head * part_heads(g).n, inner = part_inner(g).n;
+    if (width % 8 || inner % 8)
+        return fail(
+            "model: a slice has %d channels of heads and %d of the MLP; "
+            "on a GPU: multiples of 8; try: another tp, or heads= and "
+            "channels= that it divides",
+            width, inner);
     if (head > CUDA_MAX_HEAD)
         return fail("model: a head has %d channels; on a GPU at most %d; try: "
                     "more heads",
@@ -267,7 +298,13 @@ static int open_memory(struct model *m)
     if (!m->tables || !m->block)
         return -1;
     state_place(m);
-    return 0;
+    struct gpu *g = m->own;
+    if (m->job.slices)
+        g->host_parts = device_host_alloc(g->dev,
+                                          (size_t)m->job.config.part.slices *
+                                              (size_t)m->slice,
+                                          sizeof *g->host_parts);
+    return m->job.slices && !g->host_parts ? -1 : 0;
 }
 
 static int gpu_open(struct model *m)
@@ -312,6 +349,7 @@ static void gpu_close(struct model *m)
     device_event_close(g->dev, &g->loss_known);
     device_free(g->dev, m->block);
     device_host_free(g->dev, g->host_loss);
+    device_host_free(g->dev, g->host_parts);
     close_sent(g, &g->sent_x);
     close_sent(g, &g->sent_y);
     close_sent(g, &g->sent_tokens);
@@ -335,6 +373,8 @@ const struct model_ops model_cuda = {
     .group = gpu_group,
     .product = gpu_product,
     .spare = gpu_spare,
+    .join = gpu_join,
+    .gather = gpu_gather,
     .ask_loss = gpu_ask_loss,
     .read_loss = gpu_read_loss,
     .fetch = gpu_fetch,

@@ -316,6 +316,7 @@ target_compile_definitions(test_cuda_jobs_emulated PRIVATE
 target_link_libraries(test_cuda_jobs_emulated PRIVATE base PkgConfig::CJSON)
 add_dependencies(test_cuda_jobs_emulated emulated_programs fake_cupti)
 emulated_test(cuda_jobs_emulated cuda_jobs_emulated)
+lockstep_long(cuda_jobs_emulated $<TARGET_FILE:test_cuda_jobs_emulated>)
 lockstep_says(cuda_tune_job 0
   "to fp32, epilogue bias gradient: .* us by the fastest of 14 algorithms"
   env EMULATED_CUBLASLT=clocked ${programs}/lockstep train device=cuda tune=8

@@ -76,17 +76,47 @@ static void collectives(void **state)
     same_losses("sync=outer every=2 verify=2 workers=2", 2);
 }
 
+struct mesh_case {
+    const char *words;
+    int workers;
+};
+
+// All cases, or without --long those that have something of every one.
+static void same_meshes(const struct mesh_case *cases, int n, int quick)
+{
+    for (int i = 0; i < (test_long() ? n : quick); i++)
+        same_losses(cases[i].words, cases[i].workers);
+}
+
 // Each stage is a model on a GPU of its own; what travels goes through host
 // memory.
 static void stages(void **state)
 {
     (void)state;
-    same_losses("mesh=pp2 layers=2 accum=3", 2);
-    same_losses("mesh=pp2 layers=4 chunks=2 accum=2 dropout=0.1 recompute=1",
-                2);
-    same_losses("mesh=pp3 layers=3 accum=2 pipeline=gpipe clip=0.1", 3);
-    same_losses("sync=ring mesh=dp2,pp2 layers=2 accum=2 verify=2", 4);
-    same_losses("sync=zero mesh=dp2,pp2 layers=2 accum=2", 4);
+    static const struct mesh_case cases[] = {
+        {"mesh=pp2 layers=4 chunks=2 accum=2 dropout=0.1 recompute=1 clip=0.1",
+         2},
+        {"sync=ring mesh=dp2,pp2 layers=2 accum=2 verify=2", 4},
+        {"mesh=pp2 layers=2 accum=3", 2},
+        {"mesh=pp3 layers=3 accum=2 pipeline=gpipe clip=0.1", 3},
+        {"sync=zero mesh=dp2,pp2 layers=2 accum=2", 4},
+    };
+    same_meshes(cases, sizeof cases / sizeof *cases, 2);
+}
+
+// So is each slice; sums over slices go through host memory, too.
+static void slices(void **state)
+{
+    (void)state;
+    static const struct mesh_case cases[] = {
+        {"mesh=tp2 heads=4 dropout=0.1 recompute=1 layers=2 accum=2 clip=0.1",
+         2},
+        {"mesh=tp3 heads=4 channels=96 vocab_size=257 verify=3", 3},
+        {"mesh=tp2 layers=2 heads=4 clip=0.1", 2},
+        {"sync=ring mesh=dp2,tp2 heads=4 verify=2", 4},
+        {"mesh=pp2,tp2 layers=2 heads=4 accum=2", 4},
+    };
+    same_meshes(cases, sizeof cases / sizeof *cases, 2);
 }
 
 // A stage's checkpoint is the whole model's: another mesh on another device
@@ -196,6 +226,7 @@ int main(void)
         cmocka_unit_test(servers),
         cmocka_unit_test(collectives),
         cmocka_unit_test(stages),
+        cmocka_unit_test(slices),
         cmocka_unit_test(a_checkpoint_changes_device_and_mesh),
         cmocka_unit_test(some_steps_are_profiled),
         cmocka_unit_test(kernels_are_in_the_trace),

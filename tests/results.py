@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+"""results.py [TREE] - check that the tables of experiments/*.md have the numbers of
+the CSV files in experiments/results/.
+
+A line before a table names the folder of its CSV files:
+
+    <!-- results: study over single -->
+    | cell | tokens/s | speed-up |
+
+The heads that are columns of runs.csv say which runs a row is about: `cell`, or
+settings such as `net` and `wire`. Where several cells agree with the row, it is
+about the runs of all of them, if the line ends with "all KEY". Every other head is a
+measure: HEADS says what it is computed from. A cell of the table has the median, or
+`median (least .. most)`. Speed-ups are over the runs of the cell, or with the
+settings, behind "over". A head that ends with "on the Xeon" is about xeon.csv, which
+has what earlier runs on another processor gave.
+
+A table with numbers must have such a line, or one that says where they are from:
+<!-- source: TEXT -->. Every CSV file must have a table or a figure that shows it.
+
+results.py --self-test makes trees with one mistake each, and must find it.
+results.py --write [TREE] writes the numbers of the CSV files into the pages.
+"""
+
+import csv
+import pathlib
+import re
+import sys
+
+import rule
+
+MARK = re.compile(r"<!-- results: ([\w-]+)(?: over ([^>]+?))?(?: all (\w+))? -->")
+SOURCE = re.compile(r"<!-- source: [^>]+ -->")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+FIGURE = re.compile(r"-?\d[\d.]*%?(?: \(.*\))?")  # a cell that is a number
+COLUMNS = re.compile(r" {4,}\S.*?\s{2,}-?\d[\d.]*%?\s{2,}-?\d")
+XEON = " on the Xeon"
+MIB = 1 / 1048576
+
+
+def runs(*columns, scale=1.0):
+    """A measure of each run: the sum of columns of runs.csv."""
+    return "runs.csv", columns, scale
+
+
+def cells(name, *columns, scale=1.0):
+    """A measure of a cell: the sum of columns of another file."""
+    return name, columns, scale
+
+
+HEADS = {
+    "tokens/s": runs("tokens_per_s"),
+    "step, ms": runs("step_s", scale=1e3),
+    "seconds": runs("seconds"),
+    "loss": runs("train_loss_nats"),
+    "validation loss": runs("best_val_loss_nats"),
+    "total, %": runs("utilisation_total", scale=100),
+    "utilisation, %": runs("utilisation_mean", scale=100),
+    "held up, ms": runs("exposed_s_per_step", "wait_s_per_step", scale=1e3),
+    "law, ms": runs("law_exchange_s", scale=1e3),
+    "MB sent": runs("bytes_tx_per_worker_step", scale=1e-6),
+    "MB by law": runs("law_bytes_tx", scale=1e-6),
+    "lag": runs("lag_mean"),
+    "tokens trained": runs("tokens"),
+    "steps lost": runs("steps_lost"),
+    "seconds lost": runs("seconds_lost"),
+    "worker, MiB": runs("peak_memory_bytes", scale=MIB),
+    "server, MiB": runs("server_peak_memory_bytes", scale=MIB),
+    "worker, MB": runs("peak_memory_bytes", scale=1e-6),
+    "server, MB": runs("server_peak_memory_bytes", scale=1e-6),
+    "waits, %": runs("bubble_share", scale=100),
+    "waits by law, %": runs("law_bubble_share", scale=100),
+    "waits by timetable, %": runs("timetable_bubble_share", scale=100),
+    "exposed, %": cells("shares.csv", "exposed_share", scale=100),
+    "waiting, %": cells("shares.csv", "wait_share", scale=100),
+    "predicted, MB": cells("memory.csv", "parameters_bytes", "gradients_bytes",
+                           "optimizer_bytes", "buffers_bytes", "activations_bytes",
+                           "process_bytes", scale=1e-6),
+    "activations, MB": cells("memory.csv", "activations_bytes", scale=1e-6),
+}
+SPEEDUP = "speed-up"
+TARGET = re.compile(r"(to|tokens to) (\d+\.\d+)(?:, s)?$")
+WORKER = re.compile(r"u(\d+), %$")
+APART = "losses apart"  # of the first 20 steps, relative, from those of the base
+STEPS = 20
+
+
+class Wrong(Exception):
+    """A table cannot be computed; the text says why."""
+
+
+def median(values):
+    v = sorted(values)
+    return (v[(len(v) - 1) // 2] + v[len(v) // 2]) / 2
+
+
+def number(row, column):
+    if column not in row:
+        raise Wrong(f"no column {column}")
+    return float(row[column]) if row[column] != "" else None
+
+
+class Results:
+    """The CSV files of a folder, and one table's way to read them."""
+
+    def __init__(self, folder, over, pooled):
+        self.folder, self.over, self.pooled = folder, over, pooled
+        self.used = {"runs.csv"}
+        self.runs = self.read("runs.csv")
+
+    def read(self, name):
+        path = self.folder / name
+        if not path.exists():
+            raise Wrong(f"{self.folder.name} has no {name}")
+        self.used.add(name)
+        with open(path, newline="", encoding="utf-8") as f:
+            return list(csv.DictReader(f))
+
+    def is_key(self, head):
+        return head == "sync" or (head in self.runs[0] and head not in HEADS)
+
+    def of(self, keys, rows=None):
+        """The rows with these settings. `cell` may leave out a cell's settings."""
+        def agrees(row):
+            return all(
+                re.fullmatch(re.escape(value) + r"(?: \w+=\S+)*", row["cell"])
+                if key == "cell" else row["backend" if key == "sync" else key] == value
+                for key, value in keys.items())
+        found = [r for r in (self.runs if rows is None else rows) if agrees(r)]
+        if rows is not None:
+            return found
+        if not found:
+            raise Wrong(f"no run with {keys}")
+        if len({r["cell"] for r in found}) > 1 and not self.pooled:
+            raise Wrong(f"several cells with {keys}")
+        return found
+
+    def base(self, keys):
+        """The runs that speed-ups of a row are over."""
+        words = [w.partition("=") for w in (self.over or "").split(" ")]
+        if not self.over:
+            raise Wrong("over what are the speed-ups?")
+        if not all(equals for _, equals, _ in words):
+            return self.of({"cell": self.over})
+        return self.of({**keys, **{key: value for key, _, value in words}})
+
+    def values(self, head, keys):
+        """A measure of all runs of a row, without those that lack it."""
+        if TARGET.match(head):
+            return self.to_target(head, keys)
+        if WORKER.match(head):
+            rows = self.rows_of_cell("workers.csv", keys)
+            found = [number(r, "utilisation") for r in rows
+                     if r["worker"] == WORKER.match(head).group(1)]
+            return [100 * v for v in found]
+        if head == APART:
+            return [self.apart(keys)]
+        if head not in HEADS:
+            raise Wrong(f"nothing is known of a column {head!r}")
+        name, columns, scale = HEADS[head]
+        rows = self.of(keys) if name == "runs.csv" else self.rows_of_cell(name, keys)
+        found = [[number(r, c) for c in columns] for r in rows]
+        return [scale * sum(values) for values in found if None not in values]
+
+    def rows_of_cell(self, name, keys):
+        return self.of({"cell": self.of(keys)[0]["cell"]}, self.read(name))
+
+    def to_target(self, head, keys):
+        what, target = TARGET.match(head).groups()
+        for row in self.read("table.csv"):
+            if number(row, "target_loss_nats") != float(target):
+                raise Wrong(f"the target is {row['target_loss_nats']}, not {target}")
+        column = "seconds_to_target" if what == "to" else "tokens_to_target"
+        found = [number(r, column) for r in self.of(keys)]
+        return [v for v in found if v is not None]
+
+    def speedup(self, keys):
+        """The quotient of the medians; least and most of pairs of one repeat."""
+        rates = {r["repeat"]: number(r, "tokens_per_s") for r in self.of(keys)}
+        base = {r["repeat"]: number(r, "tokens_per_s") for r in self.base(keys)}
+        pairs = [rates[k] / base[k] for k in rates if k in base]
+        return (median(rates.values()) / median(base.values()), min(pairs), max(pairs))
+
+    def apart(self, keys):
+        """The greatest difference from the losses of the base."""
+        rows = self.read("curves.csv")
+        curve, base = ({r["step"]: number(r, "loss") for r in self.of(k, rows)
+                        if int(r["step"]) <= STEPS} for k in (
+                            keys, {"cell": self.over or ""}))
+        if curve.keys() != base.keys() or not base:
+            raise Wrong("the curves have other steps")
+        return max(abs(curve[s] - base[s]) / base[s] for s in base)
+
+    def earlier(self, head, keys):
+        """What xeon.csv has: the median, least and most."""
+        rows = self.of(keys, self.read("xeon.csv"))
+        if len(rows) != 1:
+            raise Wrong(f"xeon.csv has {len(rows)} rows with {keys}")
+        column = "speedup" if head == SPEEDUP else HEADS[head][1][0]
+        scale = 1 if head == SPEEDUP else HEADS[head][2]
+        found = [number(rows[0], column + end) for end in ("", "_least", "_most")
+                 if column + end in rows[0]]
+        return [v if v is None else scale * v for v in found]
+
+    def expected(self, head, keys):
+        """The median, least and most; [] if there is none."""
+        if head.endswith(XEON):
+            found = self.earlier(head[:-len(XEON)], keys)
+            return [] if found[0] is None else found
+        if head == SPEEDUP:
+            return list(self.speedup(keys))
+        found = self.values(head, keys)
+        return [median(found), min(found), max(found)] if found else []
+
+
+def shown(value, like):
+    """The value with as many digits as the number `like` has."""
+    if "e" in like:
+        return f"{value:.{len(like.partition('e')[0].partition('.')[2])}e}"
+    return f"{value:.{len(like.partition('.')[2])}f}"
+
+
+def rewrite(text, values):
+    """The text of a table's cell with these numbers."""
+    numbers = NUMBER.findall(text)
+    if not values:
+        return "" if numbers else text
+    if len(numbers) not in (1, len(values)):
+        raise Wrong(f"{text!r} needs one number, or {len(values)}")
+    left = iter(values)
+    return NUMBER.sub(lambda found: shown(next(left), found.group()), text)
+
+
+def split(line):
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def right_row(results, heads, texts):
+    """A table's row as it should be."""
+    keys = {h: t for h, t in zip(heads, texts) if results.is_key(h)}
+    if not keys:
+        raise Wrong("no column says which runs the rows are about")
+    return [text if head in keys else rewrite(text, results.expected(head, keys))
+            for head, text in zip(heads, texts)]
+
+
+def aligned(rows):
+    """The lines of a table with columns of equal width, the first to the left."""
+    widths = [max(map(len, column)) for column in zip(rows[0], *rows[2:])]
+    rule = [":" + "-" * (w - 1) if i == 0 else "-" * (w - 1) + ":"
+            for i, w in enumerate(widths)]
+    return ["| " + " | ".join(t.ljust(w) if i == 0 else t.rjust(w) for i, (t, w) in
+                              enumerate(zip(texts, widths))) + " |"
+            for texts in [rows[0], rule, *rows[2:]]]
+
+
+def tables(lines):
+    """(number of the first line, the marker above or "", the lines) of each table."""
+    start = None
+    for i, line in enumerate([*lines, ""]):
+        if line.startswith("|") and start is None:
+            start = i
+        elif not line.startswith("|") and start is not None:
+            yield start, lines[start - 1] if start else "", lines[start:i]
+            start = None
+
+
+def judge_rows(results, rows):
+    """Complaints about a table's rows, which become as they should be."""
+    for i, texts in enumerate(rows[2:], 2):
+        where = " ".join(texts[:2])
+        try:
+            rows[i] = right_row(results, rows[0], texts)
+            yield from (f"{where}: {head}: {text!r} should be {should!r}"
+                        for head, text, should in zip(rows[0], texts, rows[i])
+                        if text != should)
+        except Wrong as e:
+            yield f"{where}: {e}"
+
+
+def judge_table(tree, mark, lines, used):
+    """Complaints about one table, and its lines as they should be."""
+    rows, found = [split(line) for line in lines], MARK.fullmatch(mark)
+    if not found:
+        plain = SOURCE.fullmatch(mark) or not any(
+            FIGURE.fullmatch(t) for texts in rows[2:] for t in texts)
+        return [] if plain else ["a table of numbers without a CSV file"], lines
+    folder = tree / "experiments/results" / found.group(1)
+    if len({len(texts) for texts in [rows[0], *rows[2:]]}) > 1:
+        return ["a table with rows of different lengths"], lines
+    try:
+        results = Results(folder, *found.groups()[1:])
+    except Wrong as e:
+        return [str(e)], lines
+    complaints = list(judge_rows(results, rows))
+    used |= {folder / name for name in results.used}
+    return complaints, aligned(rows)
+
+
+def judge_page(tree, page, used, write=False):
+    """Complaints about the tables of a page."""
+    lines, complaints = page.read_text().splitlines(), []
+    for start, mark, rows in tables(lines):
+        found, right = judge_table(tree, mark, rows, used)
+        complaints += [f"{page.relative_to(tree)}: {text}" for text in found]
+        if write:
+            lines[start:start + len(rows)] = right
+    complaints += [f"{page.relative_to(tree)}: a table of numbers without a CSV file: "
+                   f"{line.strip()}" for line in lines if COLUMNS.match(line)]
+    if write:
+        page.write_text("\n".join(lines) + "\n")
+    return complaints
+
+
+def judge(tree, write=False):
+    used, complaints = set(), []
+    for page in sorted((tree / "experiments").glob("*.md")):
+        complaints += judge_page(tree, page, used, write)
+    for path in sorted((tree / "experiments/results").glob("*/*.csv")):
+        if path not in used and not path.with_suffix(".svg").exists():
+            complaints.append(f"{path.relative_to(tree)}: no table shows it")
+    return complaints
+
+
+CSV = """cell,repeat,backend,wire,tokens_per_s,step_s,peak_memory_bytes
+one,1,local,fp32,100,0.5,1048576
+one,2,local,fp32,120,0.25,1048576
+ring wire=fp32,1,ring,fp32,150,0.125,
+ring wire=fp32,2,ring,fp32,240,0.125,
+ring wire=fp16,1,ring,fp16,300,0.1,
+"""
+XEON_CSV = "cell,tokens_per_s,tokens_per_s_least,tokens_per_s_most\none,90,80,95\n"
+MARKED = "<!-- results: x over one -->\n"
+
+
+def tree(page, **more):
+    return {"experiments/x.md": page, "experiments/results/x/runs.csv": CSV, **more}
+
+
+def table(*rows, mark=MARKED):
+    return mark + "".join(f"| {row} |\n" for row in (rows[0], "--|--", *rows[1:]))
+
+
+def ends(rows, **more):
+    """A tree whose table has these rows below those of `one`."""
+    return tree(table("cell | tokens/s | step, ms | worker, MiB",
+                      "one | 110 (100 .. 120) | 375.0 | 1", *rows), **more)
+
+
+XEON_FILE = {"experiments/results/x/xeon.csv": XEON_CSV}
+# (files, whether there is a mistake)
+CASES = [
+    (ends([]), False),
+    (ends(["ring wire=fp16 | 300 | 100 | "]), False),
+    (ends(["ring wire=fp16 | 300 | 100 | 0"]), True),
+    (ends(["ring wire=fp16 | 301 | 100 | "]), True),
+    (ends(["ring wire=fp16 | 300 | 100.1 | "]), True),
+    (ends(["ring | 240 | 125 | "]), True),
+    (ends(["none | 240 | 125 | "]), True),
+    (ends([], **XEON_FILE), True),
+    (tree(table("cell | tokens/s on the Xeon", "one | 90 (80 .. 95)"), **XEON_FILE),
+     False),
+    (tree(table("cell | tokens/s on the Xeon", "one | 90 (80 .. 94)"), **XEON_FILE),
+     True),
+    (tree(table("sync | wire | speed-up", "ring | fp32 | 1.77 (1.50 .. 2.00)")), False),
+    (tree(table("sync | wire | speed-up", "ring | fp32 | 1.77 (1.40 .. 2.00)")), True),
+    (tree(table("sync | tokens/s", "ring | 240", mark=MARKED.replace(
+        "over one", "all wire"))), False),
+    (tree(table("sync | tokens/s", "ring | 195", mark=MARKED.replace(
+        "over one", "all wire"))), True),
+    (tree(table("cell | furlongs", "one | 5")), True),
+    (tree(table("cell | to 3.32, s", "one | 5")), True),
+    (tree(table("tokens/s | step, ms", "110 | 375")), True),
+    (tree(table("cell | tokens/s", "one | 110", mark="")), True),
+    (tree(table("key | what it is", "`a` | the 2nd", mark="")), True),
+    (tree(MARKED + "    one   110   375\n"), True),
+    (tree(table("cell | tokens/s", "one | 110", mark=MARKED.replace("x", "y"))), True),
+    (tree(table("a | b", "one | 110", mark="<!-- source: a book -->\n")), True),
+]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--write"]:
+        judge(pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "."), write=True)
+    else:
+        sys.exit(rule.main(judge, CASES, "the tables have the numbers of the CSV files"))

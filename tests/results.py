@@ -16,7 +16,7 @@ settings, behind "over". A head that ends with "on the Xeon" is about xeon.csv, 
 has what earlier runs on another processor gave.
 
 A table with numbers must have such a line, or one that says where they are from:
-<!-- source: TEXT -->. Every CSV file must have a table or a figure that shows it.
+<!-- source: TEXT -->. So must an indented table. Every CSV file must have a table or a figure that shows it.
 
 results.py --self-test makes trees with one mistake each, and must find it.
 results.py --write [TREE] writes the numbers of the CSV files into the pages.
@@ -77,10 +77,19 @@ HEADS = {
                            "optimizer_bytes", "buffers_bytes", "activations_bytes",
                            "process_bytes", scale=1e-6),
     "activations, MB": cells("memory.csv", "activations_bytes", scale=1e-6),
+    "step by law, ms": cells("predict.csv", "step_s", scale=1e3),
+    "waits by law alone, %": cells("predict.csv", "bubble_percent"),
+    "memory by law, MB": cells("predict.csv", "memory_mb"),
+    "dp, MB": cells("predict.csv", "dp_mb"),
+    "pp, MB": cells("predict.csv", "pp_mb"),
+    "tp, MB": cells("predict.csv", "tp_mb"),
 }
 SPEEDUP = "speed-up"
 TARGET = re.compile(r"(to|tokens to) (\d+\.\d+)(?:, s)?$")
 WORKER = re.compile(r"u(\d+), %$")
+VALIDATION = re.compile(r"loss at (\d+)$")  # the validation loss at a step
+SECONDS = re.compile(r"s to step (\d+)$")  # the time of all steps until then
+REACHED = re.compile(r"s to loss (\d+\.\d+)$")  # to a validation loss
 APART = "losses apart"  # of the first 20 steps, relative, from those of the base
 STEPS = 20
 
@@ -155,6 +164,8 @@ class Results:
             return [100 * v for v in found]
         if head == APART:
             return [self.apart(keys)]
+        if any(p.match(head) for p in (VALIDATION, SECONDS, REACHED)):
+            return [self.validated(head, curve) for curve in self.curves(keys)]
         if head not in HEADS:
             raise Wrong(f"nothing is known of a column {head!r}")
         name, columns, scale = HEADS[head]
@@ -181,6 +192,27 @@ class Results:
         pairs = [rates[k] / base[k] for k in rates if k in base]
         return (median(rates.values()) / median(base.values()), min(pairs), max(pairs))
 
+    def curves(self, keys):
+        """The rows of validations.csv of each cell."""
+        rows = self.of(keys, self.read("validations.csv"))
+        return [[r for r in rows if r["cell"] == cell]
+                for cell in dict.fromkeys(r["cell"] for r in rows)]
+
+    @staticmethod
+    def validated(head, curve):
+        """What a curve of validations says; between two of them a straight line."""
+        points = [(int(r["step"]), number(r, "train_s"), number(r, "val_loss"))
+                  for r in curve]
+        if found := VALIDATION.match(head):
+            return next(loss for step, _, loss in points if step == int(found[1]))
+        if found := SECONDS.match(head):
+            return next(s for step, s, _ in points if step == int(found[1]))
+        target = float(REACHED.match(head)[1])
+        for (_, s0, loss0), (_, s1, loss1) in zip(points, points[1:]):
+            if loss0 > target >= loss1:
+                return s0 + (s1 - s0) * (loss0 - target) / (loss0 - loss1)
+        raise Wrong(f"the loss does not fall to {target}")
+
     def apart(self, keys):
         """The greatest difference from the losses of the base."""
         rows = self.read("curves.csv")
@@ -196,8 +228,8 @@ class Results:
         rows = self.of(keys, self.read("xeon.csv"))
         if len(rows) != 1:
             raise Wrong(f"xeon.csv has {len(rows)} rows with {keys}")
-        column = "speedup" if head == SPEEDUP else HEADS[head][1][0]
-        scale = 1 if head == SPEEDUP else HEADS[head][2]
+        column, scale = ("speedup", 1) if head == SPEEDUP else ("seconds", 1) \
+            if SECONDS.match(head) else (HEADS[head][1][0], HEADS[head][2])
         found = [number(rows[0], column + end) for end in ("", "_least", "_most")
                  if column + end in rows[0]]
         return [v if v is None else scale * v for v in found]
@@ -297,6 +329,18 @@ def judge_table(tree, mark, lines, used):
     return complaints, aligned(rows)
 
 
+def plain_tables(lines):
+    """The first line of each indented table of numbers whose source is not said."""
+    above, found = "", False  # the line above the block; whether one was found in it
+    for line in lines:
+        if line.startswith("    "):
+            if COLUMNS.match(line) and not found and not SOURCE.fullmatch(above):
+                found = True
+                yield line
+        elif line:
+            above, found = line, False
+
+
 def judge_page(tree, page, used, write=False):
     """Complaints about the tables of a page."""
     lines, complaints = page.read_text().splitlines(), []
@@ -306,7 +350,7 @@ def judge_page(tree, page, used, write=False):
         if write:
             lines[start:start + len(rows)] = right
     complaints += [f"{page.relative_to(tree)}: a table of numbers without a CSV file: "
-                   f"{line.strip()}" for line in lines if COLUMNS.match(line)]
+                   f"{line.strip()}" for line in plain_tables(lines)]
     if write:
         page.write_text("\n".join(lines) + "\n")
     return complaints
@@ -374,6 +418,8 @@ CASES = [
     (tree(table("cell | tokens/s", "one | 110", mark="")), True),
     (tree(table("key | what it is", "`a` | the 2nd", mark="")), True),
     (tree(MARKED + "    one   110   375\n"), True),
+    ({"experiments/x.md": "<!-- source: a book -->\n\n    one   110   375\n"}, False),
+    ({"experiments/x.md": "<!-- source: a book -->\ntext\n\n    one   1   375\n"}, True),
     (tree(table("cell | tokens/s", "one | 110", mark=MARKED.replace("x", "y"))), True),
     (tree(table("a | b", "one | 110", mark="<!-- source: a book -->\n")), True),
 ]

@@ -391,6 +391,21 @@ def ends(rows, **more):
                       "one | 110 (100 .. 120) | 375.0 | 1", *rows), **more)
 
 
+OTHERS = {"experiments/results/x/" + name: text for name, text in {
+    "table.csv": "cell,target_loss_nats\none,3.3\n",
+    "workers.csv": "cell,worker,utilisation\none,0,0.5\none,1,0.75\n",
+    "curves.csv": "cell,step,loss\none,1,4\none,30,4\nring wire=fp16,1,4.002\n"
+                  "ring wire=fp16,30,5\n",
+    "validations.csv": "cell,step,val_loss,train_s\none,8,4,1\none,16,3,2\n",
+}.items()}
+
+
+def other(name, head, *rows):
+    """A tree with one of these files, and a table about it."""
+    name = f"experiments/results/x/{name}.csv"
+    return tree(table(f"cell | {head}", *rows), **{name: OTHERS[name]})
+
+
 XEON_FILE = {"experiments/results/x/xeon.csv": XEON_CSV}
 # (files, whether there is a mistake)
 CASES = [
@@ -412,6 +427,15 @@ CASES = [
         "over one", "all wire"))), False),
     (tree(table("sync | tokens/s", "ring | 195", mark=MARKED.replace(
         "over one", "all wire"))), True),
+    (other("workers", "u1, %", "one | 75"), False),
+    (other("workers", "u1, %", "one | 50"), True),
+    (other("table", "to 3.30, s", "one | 9"), True),
+    (other("curves", "losses apart", "ring wire=fp16 | 5e-04"), False),
+    (other("curves", "losses apart", "ring wire=fp16 | 4e-04"), True),
+    (other("validations", "loss at 16", "one | 3.0"), False),
+    (other("validations", "loss at 16", "one | 4.0"), True),
+    (other("validations", "s to loss 3.25", "one | 1.75"), False),
+    (other("validations", "s to loss 2.25", "one | 1.75"), True),
     (tree(table("cell | furlongs", "one | 5")), True),
     (tree(table("cell | to 3.32, s", "one | 5")), True),
     (tree(table("tokens/s | step, ms", "110 | 375")), True),

@@ -77,6 +77,8 @@ HEADS = {
                            "optimizer_bytes", "buffers_bytes", "activations_bytes",
                            "process_bytes", scale=1e-6),
     "activations, MB": cells("memory.csv", "activations_bytes", scale=1e-6),
+    "saving, s": cells("saves.csv", "saving_s"),
+    "whole command, s": cells("commands.csv", "whole_s"),
     "step by law, ms": cells("predict.csv", "step_s", scale=1e3),
     "waits by law alone, %": cells("predict.csv", "bubble_percent"),
     "memory by law, MB": cells("predict.csv", "memory_mb"),

@@ -40,9 +40,9 @@ HEADS = {
     "server, MiB": runs("server_peak_memory_bytes", scale=MIB),
     "worker, MB": runs("peak_memory_bytes", scale=1e-6),
     "server, MB": runs("server_peak_memory_bytes", scale=1e-6),
-    "waits, %": runs("bubble_share", scale=100),
-    "waits by law, %": runs("law_bubble_share", scale=100),
-    "waits by timetable, %": runs("timetable_bubble_share", scale=100),
+    "bubble, %": runs("bubble_share", scale=100),
+    "bubble by the schedule, %": runs("law_bubble_share", scale=100),
+    "bubble by the timetable, %": runs("timetable_bubble_share", scale=100),
     "predicted, MB": cells("memory.csv", "parameters_bytes", "gradients_bytes",
                            "optimizer_bytes", "buffers_bytes", "activations_bytes",
                            "process_bytes", scale=1e-6),
@@ -50,7 +50,7 @@ HEADS = {
     "saving, s": cells("saves.csv", "saving_s"),
     "whole command, s": cells("commands.csv", "whole_s"),
     "step by law, ms": cells("predict.csv", "step_s", scale=1e3),
-    "waits by law alone, %": cells("predict.csv", "bubble_percent"),
+    "bubble by law, %": cells("predict.csv", "bubble_percent"),
     "memory by law, MB": cells("predict.csv", "memory_mb"),
     "dp, MB": cells("predict.csv", "dp_mb"),
     "pp, MB": cells("predict.csv", "pp_mb"),
@@ -86,8 +86,9 @@ class Results:
 
     def __init__(self, folder, over, pooled):
         self.folder, self.over, self.pooled = folder, over, pooled
-        self.used = {"runs.csv"}
-        self.runs = self.read("runs.csv")
+        self.used = set()
+        is_run = (folder / "runs.csv").exists()
+        self.runs = self.read("runs.csv" if is_run else "predict.csv")
 
     def read(self, name):
         path = self.folder / name

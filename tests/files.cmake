@@ -1,6 +1,6 @@
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  foreach(rule floors circles style backends pages)
+  foreach(rule floors circles style backends pages results)
     add_test(NAME ${rule}
              COMMAND ${Python3_EXECUTABLE} tests/${rule}.py ${CMAKE_SOURCE_DIR}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

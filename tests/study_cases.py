@@ -19,8 +19,8 @@ steps = 26
 
 # {name: INI}. Settings after BASE replace those of BASE.
 INIS = {
-    # as demo calls experiments/paper.ini, with fewer steps
-    "paper": None,
+    # as demo calls experiments/study.ini, with fewer steps
+    "study": None,
     "baseline": """[experiment]
 title = ring and dps
 figures = none
@@ -161,7 +161,7 @@ lr = 0.004
 """,
 }
 
-PAPER = """model=nano layers=1 context=16 global_batch=8 steps=26 warmup=5 eval=6
+STUDY = """model=nano layers=1 context=16 global_batch=8 steps=26 warmup=5 eval=6
 figures=none net=?1gbit repeat=1""".split()
 
 
@@ -172,11 +172,11 @@ def run_all(lockstep, source, folder, only=()):
             continue
         ini = folder / f"{name}.ini"
         if text is None:  # without the cell that PyTorch trains
-            paper = (source / "experiments" / "paper.ini").read_text()
-            ini.write_text(paper[:paper.index("[cell torch DDP]")])
+            study = (source / "experiments" / "study.ini").read_text()
+            ini.write_text(study[:study.index("[cell torch DDP]")])
         else:
             ini.write_text(text % BASE)
-        words = PAPER if text is None else []
+        words = STUDY if text is None else []
         call(*lockstep, "run", ini, *words, f"out={folder / name}")
 
 
@@ -402,9 +402,9 @@ def rewritten(kept, out):
     one = copy(kept / "links", out / "unshaped", 600)
     set_in_runs(one, "*", got={"net": "unshaped"})
     set_in_runs(one, "*ring", oversubscribed=True)
-    one = copy(kept / "paper", out / "some", 650, {
-        "dps": {"step_us": 12000}, "ring": {"step_us": 7000}})
-    set_in_runs(one, "sps*", got={"net": "unshaped"})
+    one = copy(kept / "study", out / "some", 650, {
+        "DPS_as_servers": {"step_us": 12000}, "Horovod": {"step_us": 7000}})
+    set_in_runs(one, "SPS_as_a_server*", got={"net": "unshaped"})
     set_in_runs(one, "*", oversubscribed=True)
     copy(kept / "links", out / "shaped", 700, {
         "seed=1_net=?300mbit_sync=ring": {"step_us": 5000},

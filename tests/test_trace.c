@@ -312,6 +312,7 @@ static void goes_on(void **state)
                          "2.5,0,cpu_share,1\n0.7,s0,cpu_share,1\n");
     put_file("util.1.csv", "t_s,rank,metric,value\n1.000,1,cpu_share,1\n"
                            "1.001,1,cpu_share,1\n");
+    put_file("util.2.csv", "t_s,rank,metric,value\n0.9,2,cpu_sh"); // killed
     assert_int_equal(parts_cut_csv(dir, "util", 1), 0);
     assert_null(read_all("util.1.csv"));
     assert_string_equal(read_all("util.csv"),

@@ -88,11 +88,13 @@ int parts_merge(struct parts *p, const char *out)
     return rc;
 }
 
+// A killed process may have left half a row, without the end of its line.
 static void copy_row(struct parts *p, char *line)
 {
+    bool half = !strchr(line, '\n');
     bool header = line[0] >= 'a' && line[0] <= 'z' && strstr(line, "rank");
     bool late = p->cut && !header && strtod(line, NULL) > p->until_s;
-    if ((p->lines++ == 0 || !header) && !late)
+    if ((p->lines++ == 0 || !header) && !late && !half)
         fputs(line, p->to);
 }
 

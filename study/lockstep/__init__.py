@@ -1,7 +1,7 @@
 """Reads, runs and compares experiments of Lockstep.
 
     import lockstep
-    runs = lockstep.load("runs/paper")               # an experiment or a run
+    runs = lockstep.load("runs/study")               # an experiment or a run
     runs = lockstep.run("mine.ini", steps=200)       # runs it first
     runs.frame()                                     # a pandas.DataFrame
     for sentence in runs.answer(): print(sentence)

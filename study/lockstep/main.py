@@ -18,8 +18,8 @@ report to DIR (default: runs/NAME). A word of the command line replaces a settin
 of [base] or a list of [matrix]. After an interruption the same command continues:
 finished runs of the same settings are kept. If DIR has runs of other settings, it
 stops and names the difference; fresh=1 removes the runs of all cells first.
-  lockstep run experiments/paper.ini
-  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 out=runs/p4
+  lockstep run experiments/study.ini
+  lockstep run experiments/study.ini workers=4 batch=8 repeat=1 out=runs/p4
 
 An INI file:
   [experiment]
@@ -53,7 +53,7 @@ given in pixels; figure=pipeline shows step=N of a run. For figure=law, size_swe
 scale or pipeline DIR may also be a folder with sweep.txt, simulate.csv or
 timetable.csv. With several runs it makes a new folder out=DIR, and treats each run
 as a cell of an experiment.
-  lockstep report runs/paper figure=throughput size=1600x900
+  lockstep report runs/study figure=throughput size=1600x900
   lockstep report runs/a runs/b out=runs/both
 
 Figures:

@@ -41,7 +41,7 @@ def find_ini(name):
         return name
     if not os.path.exists(share(name)):
         raise Error(f"{visible(name)}: No such file or directory; try: the path of an "
-                    "experiment, as in experiments/paper.ini")
+                    "experiment, as in experiments/study.ini")
     return share(name)
 
 

@@ -140,10 +140,10 @@ static bool is_lost(const void *ctx, int i)
     return rng_u64(l->seed, (uint64_t)i) & 1;
 }
 
-// Tries all states that a loss of power can leave. If saved == 0, `new` was
-// saved.
-static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
-                       int old, int new, size_t bytes, long call)
+// Calls each() on all states that a loss of power can leave.
+static void for_losses(struct lab_case *k, const struct disk *d,
+                       void (*each)(struct lab_case *, struct disk *, void *),
+                       void *arg)
 {
     int pending = crash_pending(d);
     uint64_t states = pending < 10 ? (uint64_t)1 << pending : STATES;
@@ -152,13 +152,35 @@ static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
                             .seed = i / 2,
                             .by_mask = pending < 10};
         struct disk *after = crash_after(d, is_lost, &loss, i % 2);
-        char when[96];
-        snprintf(when, sizeof when,
-                 "power lost %s call %ld of save, %d pending",
-                 saved == 0 ? "after the last" : "before", call, pending);
-        want_next(k, after, saved == 0 ? new : old, new, bytes, when);
+        if (lab_want(k, after, "no memory for a disk"))
+            each(k, after, arg);
         crash_free(&after);
     }
+}
+
+// What a process may find after a crash: save number old or new.
+struct found {
+    int old, new;
+    size_t bytes;
+    char when[96];
+};
+
+static void want_found(struct lab_case *k, struct disk *after, void *arg)
+{
+    const struct found *f = arg;
+    want_next(k, after, f->old, f->new, f->bytes, f->when);
+}
+
+// Tries all states that a loss of power can leave. If saved == 0, `new` was
+// saved.
+static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
+                       int old, int new, size_t bytes, long call)
+{
+    struct found f = {saved == 0 ? new : old, new, bytes, ""};
+    snprintf(f.when, sizeof f.when,
+             "power lost %s call %ld of save, %d pending",
+             saved == 0 ? "after the last" : "before", call, crash_pending(d));
+    for_losses(k, d, want_found, &f);
     return !lab_failed(k);
 }
 
@@ -250,6 +272,34 @@ static void want_pruned(struct lab_case *k, int keep)
     crash_free(&d);
 }
 
+static void want_kept(struct lab_case *k, struct disk *after, void *arg)
+{
+    const struct found *f = arg;
+    want_one(k, after, f->old, f->new, f->bytes, f->when);
+}
+
+// Save 3 is killed in its call number `call`. The next process prunes, and the
+// power fails in prune's call number `then`. Returns the results of both.
+static void want_newest(struct lab_case *k, long call, long then, int result[2])
+{
+    struct disk *d = disk_with(k, 2, 300);
+    struct found f = {.old = 2, .new = 3, .bytes = 300};
+    int step = 0;
+    char p[MOST];
+    if (!d)
+        return;
+    result[0] = save_until(d, 3, 300, call, false);
+    checkpoint_resume(d, &step, p, sizeof p);
+    result[1] = prune_until(d, 1, then);
+    snprintf(f.when, sizeof f.when,
+             "save killed in call %ld, prune in call %ld, then power lost",
+             call, then);
+    if (result[0] == 0 || (result[1] == 0 && step == step_of(3)))
+        f.old = 3;
+    for_losses(k, d, want_kept, &f);
+    crash_free(&d);
+}
+
 static void prune(struct lab_case *k)
 {
     for (int keep = 0; keep <= 7; keep++)
@@ -262,6 +312,12 @@ static void prune(struct lab_case *k)
         pruned = prune_until(d, 2, call);
         lose_power(k, d, 0, 6, 6, 300, call);
         crash_free(&d);
+    }
+    int result[2] = {KILLED, KILLED};
+    for (long call = 1; result[0] == KILLED && !lab_failed(k); call++) {
+        result[1] = KILLED;
+        for (long then = 1; result[1] == KILLED && !lab_failed(k); then++)
+            want_newest(k, call, then, result);
     }
 }
 

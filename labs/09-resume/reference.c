@@ -86,6 +86,9 @@ int checkpoint_prune(struct disk *d, int keep)
 {
     char name[DISK_NAME];
     int oldest = 1 << 30;
+    // The name of the newest may not have been synced: its save was killed.
+    if (disk_sync_folder(d))
+        return -1;
     for (int i = 0; i < (keep < 1 ? 1 : keep) && oldest >= 0; i++)
         oldest = newest(d, oldest);
     disk_remove(d, unfinished);

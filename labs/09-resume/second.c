@@ -81,6 +81,8 @@ int checkpoint_prune(struct disk *d, int keep)
     char name[DISK_NAME];
     int oldest, newest;
     keep = keep < 1 ? 1 : keep;
+    if (disk_sync_folder(d)) // a save may have been killed before it did this
+        return -1;
     int file = disk_open(d, unfinished);
     if (file >= 0 && (disk_close(d, file) || disk_remove(d, unfinished)))
         return -1;

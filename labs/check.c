@@ -1,19 +1,21 @@
 // check.c - runs one test of a lab, in a process of its own.
 //
-// The program is built from grade.c, the student's file and the virtual
-// cluster. labs/grade starts it as `program TEST RESULT TRACE CSV`; the last
-// three are descriptors. The result is one line of JSON on RESULT, so that the
-// student's output cannot be taken for it. `program --list` prints the tests.
+// The program is built from grade.c and the virtual cluster. labs/grade starts
+// it as `program TEST RESULT TRACE CSV FILE`; RESULT, TRACE and CSV are
+// descriptors, and FILE is the program around the student's file, which runs in
+// other processes (ask.h). The result is one line of JSON on RESULT.
+// `program --list` prints the tests.
 
 #include "labs/check.h"
 
 #include "base/base.h"
+#include "labs/ask.h"
 #include "labs/machine.h"
-#include "labs/sandbox.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct lab_case {
@@ -21,6 +23,7 @@ struct lab_case {
     bool failed;
     double part; // the share of the points, 0 .. 1, of a failed test
     char said[512];
+    char fault[256];   // of the run's messages; "": none
     FILE *trace, *csv; // NULL: none wanted
     struct virtual_result *v;
     struct lab_run run;
@@ -86,6 +89,7 @@ const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
         k->missing[i] = -1;
     struct start start = {&world, body, arg, k->missing};
     k->v = virtual_run(&setup, run_rank, &start);
+    ask_reset(k->fault);
     if (!lab_want(k, k->v, "%s", fail_message()))
         return NULL;
     k->run = (struct lab_run){k->v, k->missing};
@@ -193,6 +197,7 @@ bool lab_clean(struct lab_case *k, const struct lab_run *run)
                      r, v->ranks, v->rank[r].value,
                      v->rank[r].error[0] ? ": " : "", v->rank[r].error);
     clean = clean && lab_want(k, !v->deadlock[0], "%s", v->deadlock);
+    clean = clean && lab_want(k, !k->fault[0], "%s", k->fault);
     return clean;
 }
 
@@ -255,6 +260,14 @@ static FILE *stream(const char *number)
     return f;
 }
 
+// The student's processes have limits of their own, which end first.
+static void limit(void)
+{
+    struct rlimit seconds = {60, 60}, bytes = {3ul << 30, 3ul << 30};
+    if (setrlimit(RLIMIT_CPU, &seconds) || setrlimit(RLIMIT_DATA, &bytes))
+        die("no limit of processor time and memory");
+}
+
 static int run_test(const char *name, char *const descriptors[])
 {
     struct lab_case k = {.test = lab_about.tests, .part = 1};
@@ -267,9 +280,10 @@ static int run_test(const char *name, char *const descriptors[])
         die("RESULT must be a descriptor; try: labs/grade");
     k.trace = stream(descriptors[1]);
     k.csv = stream(descriptors[2]);
-    if (sandbox_enter())
-        die("%s", fail_message());
+    ask_open(descriptors[3]);
+    limit();
     k.test->run(&k);
+    ask_close();
     close_run(&k);
     free_memory(&k);
     fprintf(result, "{\"ok\": %s, \"part\": %.4f", k.failed ? "false" : "true",
@@ -288,7 +302,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
-    if (argc == 5) // TEST, and three descriptors; 0: none
+    if (argc == 6) // TEST, three descriptors (0: none), and FILE
         return run_test(argv[1], argv + 2);
     die("try: labs/grade");
 }

@@ -27,9 +27,10 @@ struct lab_test {
 struct lab_about {
     int number;
     const char *name;
-    const char *file;             // that the student hands in
-    const char *functions;        // that it defines: "lab_exchange ring_bytes"
-    int floor;                    // points of the skeleton
+    const char *file;      // that the student hands in
+    const char *functions; // that it defines: "lab_exchange ring_bytes"
+    int floor;             // points of the skeleton
+    int frame; // the most bytes of a function on the stack; 0: any number
     const struct lab_test *tests; // ends with a name of NULL
 };
 extern const struct lab_about lab_about;

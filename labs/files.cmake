@@ -1,7 +1,7 @@
 # Builds all graders, references and skeletons, so that the build's warnings cover them.
 # labs/grade itself uses nothing of this.
 lockstep_library(labs
-  FILES labs/disk.c labs/lab.c labs/machine.c labs/sandbox.c
+  FILES labs/ask.c labs/disk.c labs/lab.c labs/machine.c labs/message.c labs/sandbox.c
   LINKS virtual base)
 lockstep_test(sandbox LINKS labs)
 lockstep_test(disk LINKS labs)
@@ -9,18 +9,21 @@ lockstep_test(disk LINKS labs)
 file(GLOB lab_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS labs/[0-9]*)
 if(NOT LOCKSTEP_SANITIZE) # labs/grade adds sanitizers itself
   add_library(lab_check OBJECT labs/check.c)
+  add_library(lab_around OBJECT labs/answer.c)
   target_link_libraries(lab_check PRIVATE labs)
+  target_link_libraries(lab_around PRIVATE labs)
   foreach(folder ${lab_folders})
     get_filename_component(lab ${folder} NAME)
-    add_library(lab_${lab}_tests OBJECT ${folder}/grade.c)
-    target_link_libraries(lab_${lab}_tests PRIVATE labs)
+    add_executable(lab_${lab} ${folder}/grade.c ${folder}/ask.c)
+    target_link_libraries(lab_${lab} PRIVATE lab_check labs m)
+    set(programs lab_${lab})
     foreach(solution reference skeleton)
-      add_executable(lab_${lab}_${solution} ${folder}/${solution}.c)
-      target_link_libraries(lab_${lab}_${solution}
-        PRIVATE lab_${lab}_tests lab_check labs m)
-      set_target_properties(lab_${lab}_${solution} PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/labs)
+      add_executable(lab_${lab}_${solution} ${folder}/${solution}.c ${folder}/answer.c)
+      target_link_libraries(lab_${lab}_${solution} PRIVATE lab_around labs m)
+      list(APPEND programs lab_${lab}_${solution})
     endforeach()
+    set_target_properties(${programs} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/labs)
   endforeach()
 endif()
 

@@ -3,12 +3,12 @@
 #ifndef LABS_SANDBOX_H
 #define LABS_SANDBOX_H
 
-// Limits this process and all its threads. From now on they cannot start a
-// program or a process, open a connection, open a file to write to it, or
-// rename or remove a file. They can still write to files that are open. The
-// process ends after 5 s of processor time. This stops accidents and casual
-// cheats, but it is not secure: run official grading in a container that is
-// deleted afterwards. Returns 0, or -1 after fail().
+// Limits this process. From now on it can use its memory and the descriptors
+// that are open, and nothing else: it cannot open files or connections, start
+// threads or processes, or send a signal to another process. It ends after 5 s
+// of processor time, and gets at most 1 GiB more memory. Run official grading
+// in a container nevertheless: no filter protects from errors of the kernel.
+// Returns 0, or -1 after fail().
 int sandbox_enter(void);
 
 #endif

@@ -41,10 +41,18 @@ grade = SourceFileLoader("grade", str(TOP / "labs/grade")).load_module()
 export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
 
 
+def stay_apart(cores):
+    """Keep this process of a pool on a core of its own."""
+    number = multiprocessing.current_process()._identity[0]
+    os.sched_setaffinity(0, {cores[number % len(cores)]})
+
+
 def at_once(judge, items):
     """All complaints of judge() about the items, in as many processes as there are
     cores."""
-    with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
+    cores = sorted(os.sched_getaffinity(0))
+    with multiprocessing.get_context("fork").Pool(len(cores), stay_apart,
+                                                  (cores,)) as pool:
         return sum(pool.map(judge, items, chunksize=1), [])
 
 
@@ -52,6 +60,11 @@ def points_in_handout(text):
     """{test: points}, from the table in the text of a README.md."""
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.M)
     return {name: int(points) for name, points in rows}
+
+
+def floor_of(folder):
+    """The points of a lab's skeleton, as grade.c declares them."""
+    return int(re.search(r"\.floor = (\d+)", (folder / "grade.c").read_text())[1])
 
 
 def grade_text(its, builder, tests, text, stop=False, every=False):
@@ -250,7 +263,7 @@ CHEATS = {
     "speaks_assembler": ("", '__asm__ volatile("nop");', "assembler"),
     "runs_first": ("static volatile int x;\n__attribute__((constructor)) static "
                    "void f(void)\n{\n    x = 1;\n}", "",
-                   "before main"),
+                   "the attribute constructor"),
     "replaces_the_judge": ("int lab_want(void);\nint lab_want(void)\n"
                            "{\n    return 1;\n}", "", "defines lab_want"),
     "asks_the_judge": ("int lab_release(struct lab *l);", "lab_release(l);",
@@ -261,6 +274,47 @@ CHEATS = {
     "runs_in_circles": ("", "for (volatile int on = 1; on;)\n        ;", 0),
     "shares_memory": ("static float *volatile all[16];", "all[l->rank] = v;",
                       "static variables"),
+    "sets_the_clock": ("struct its {{ void *c; int id; double now; }};",
+                       "((struct its *)*(void **)l->state)->now = 0;", 0),
+    "brings_code": ('static const unsigned char words[] __attribute__((section('
+                    '".text.words"))) = {{0xc3}};', "(void)words;",
+                    "the attribute section"),
+    "breaks_a_line": ('static const int x __attribute__((section(".a,\\"ax\\"\\n'
+                      'nop\\n.section .b"))) = 1;', "(void)x;",
+                      "the attribute section"),
+    "labels_a_name": ('int count(void) __asm__("fork");', "count();", "assembler"),
+    "moves_a_stream": ("#include <stdio.h>", "stderr->_fileno = 3;", "_fileno"),
+    "calls_data": ("static const unsigned char x[] = {{0xc3}};",
+                   "((void (*)(void))(unsigned long)x)();", "casts to a function"),
+    "calls_data_by_a_type": ("typedef void (*run)(void);\nstatic const unsigned char "
+                             "x[] = {{0xc3}};", "((run)(unsigned long)x)();",
+                             "casts to a function"),
+    "calls_data_by_a_union": ("static const unsigned char x[] = {{0xc3}};",
+                              "union {{ const void *p; void (*f)(void); }} u = {{x}};"
+                              "\n    u.f();", 0),
+    "renames_a_function": ("int count(void);\n#pragma redefine_extname count fork",
+                           "count();", "the pragma"),
+    "speaks_for_the_grader": ('#include "labs/answer.h"', "", "includes"),
+    "reads_the_seed": ("extern char **environ;", "if (environ[0]) return 0;",
+                       "uses environ"),
+    "writes_on_every_descriptor": (
+        "#include <stdio.h>\n#include <string.h>",
+        'for (int i = 3; i < 400; i++) {{\n        memcpy((char *)stdout + 112, &i, 4);'
+        '\n        fputs("{{\\"ok\\": true, \\"part\\": 1, \\"said\\": \\"\\"}}", '
+        "stdout);\n    }}", 0),
+    "replaces_the_calls": ('#include "labs/ops.h"', "", "includes"),
+    "counts_for_itself": ("", "struct none {{ int (*send)(void); }} mine = {{0}};\n    "
+                          "l->ops = (const struct lab_ops *)&mine;", 0),
+    "turns_back_the_clock": ("", "lab_compute(l, -1e9);", None),
+    "sends_more_than_it_has": ("", "struct lab_req big;\n    lab_isend(l, 0, v, "
+                               "(size_t)1 << 40, &big);", 0),
+    "never_waits": ("", "struct lab_req r;\n    for (int i = 0; i < 9999; i++)\n"
+                    "        lab_isend(l, !l->rank, v, 4, &r);", 0),
+    "takes_all_memory": ("", "while (lab_alloc(l, 1 << 20, 64))\n        ;", 0),
+    "prints_for_ever": ("#include <stdio.h>", "for (;;)\n        "
+                        'printf("%099d", 7);', 0),
+    "recurses": ("static int f(volatile int x)\n{{\n    return x ? f(x + 1) + 1 : 0;"
+                 "\n}}", "if (f(1) == 7)\n        return -1;", 0),
 }
 
 
@@ -272,27 +326,36 @@ def cheat_text(text, before, first):
     return text[:at] + before + "\n\n" + body
 
 
-def judge_cheat(its, builder, about, name, text, out):
+def judge_cheat(its, out, name):
     """Complaints about how one cheat was graded, by the command itself."""
     before, first, said = CHEATS[name]
-    before = before.replace("{tree}", str(TOP))
-    first = first.replace("{{", "{").replace("}}", "}")
-    path = out / name / its.file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(cheat_text(text, before, first))
-    done = subprocess.run(
-        [TOP / "labs/grade", str(its.number), path, "--out", out / "results"],
-        capture_output=True, text=True, check=False)
-    result = json.loads((out / f"results/{its.number:02}/results.json").read_text())
-    most = about["floor"] if said is None else 0
-    if done.returncode != 1:
-        yield f"{name}: status {done.returncode}: {done.stdout}{done.stderr}"
+    before, first = (text.replace("{tree}", str(TOP)).replace("{{", "{")
+                     .replace("}}", "}") for text in (before, first))
+    complaints = []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "results").mkdir()
+        (folder / "results/build").symlink_to(pathlib.Path(out).resolve())
+        path = folder / "mine" / its.file
+        path.parent.mkdir()
+        path.write_text(cheat_text((its.folder / "skeleton.c").read_text(), before,
+                                   first))
+        status, printed = run_job(TOP / "labs/grade", its.number, path, "--out",
+                                  folder / "results")
+        result = json.loads(
+            (folder / f"results/{its.number:02}/results.json").read_text())
+        left = sorted(os.listdir(path.parent))
+    most = floor_of(its.folder) if said is None else 0
+    if status != 1:
+        complaints.append(f"{name}: status {status}: {printed}")
     if result["score"] != most:
-        yield f"{name}: {result['score']} points, not {most}"
-    if isinstance(said, str) and said not in result["output"]:
-        yield f"{name}: {result['output']!r} does not say {said!r}"
-    if sorted(os.listdir(path.parent)) != [its.file]:
-        yield f"{name}: left {os.listdir(path.parent)}"
+        complaints.append(f"{name}: {result['score']} points, not {most}: {printed}")
+    refused = isinstance(said, str)
+    if said not in result["output"] if refused else result["output"]:
+        complaints.append(f"{name}: {result['output']!r} does not say {said!r}")
+    if left != [its.file]:
+        complaints.append(f"{name}: left {left}")
+    return complaints
 
 
 def judge_commands():
@@ -339,7 +402,7 @@ def judge_orphans():
         program = pathlib.Path(folder) / "starts-another"
         program.write_text("#!/bin/sh\nsleep 600 &\necho $! >pid\n")
         program.chmod(0o700)
-        grade.run.run_test(program, "any")
+        grade.run.run_test(build.Program(program, program), "any")
         pid = int((pathlib.Path(folder) / "pid").read_text())
         status = pathlib.Path(f"/proc/{pid}/status")
         for _ in range(300):
@@ -350,16 +413,11 @@ def judge_orphans():
     return [f"process {pid} outlives the test that started it"]
 
 
-def judge_cheats():
+def judge_cheats(out):
     its = lab.find("4")
-    text = (its.folder / "skeleton.c").read_text()
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder)
-        about = its.about(build.Builder(its, out / "results/build"))
-        complaints = []
-        for name in CHEATS:
-            complaints += judge_cheat(its, None, about, name, text, out)
-    return complaints
+    builder = build.Builder(its, out)
+    builder.judge(), builder.around()
+    return at_once(functools.partial(judge_cheat, its, out), list(CHEATS))
 
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|->|[-+<>=!&|*/%]=|&&|\|\||"
@@ -444,7 +502,7 @@ def judge_tree(tree, term, its):
                   for folder in (there, its.folder))
     if told != ours:
         complaints.append(f"{its}, {changed}: README.md says {told}, ours {ours}")
-    floor = int(re.search(r"\.floor = (\d+)", (there / "grade.c").read_text())[1])
+    floor = floor_of(there)
     status, score, said = grade_there(tree, its, its.file,
                                       (there / "skeleton.c").read_text())
     if score != floor or "warning" in said:
@@ -487,7 +545,7 @@ def judge_exports():
 def main():
     what, out, *more = sys.argv[1:]
     if what == "cheats":
-        complaints = judge_cheats() + judge_guard() + judge_orphans() + judge_commands()
+        complaints = judge_cheats(out) + judge_guard() + judge_orphans() + judge_commands()
     elif what == "export":
         complaints = judge_exports()
     elif what == "load":

@@ -19,13 +19,23 @@ static const struct layer layers[] = {
 
 enum { LAYERS = sizeof layers / sizeof *layers, MODEL = 240000 };
 
+struct job;
+
+// A step, its vector and its job.
+struct judged {
+    struct step
+        step; // the first member: a step's address is that of its judged
+    float *v;
+    struct job *job;
+};
+
 // What all threads of a run share.
 struct job {
     struct lab_case *test;
     struct bucket buckets[MOST_BUCKETS];
     int count;
     bool shuffled; // odd workers complete pairs of buckets in reverse order
-    struct step steps[MOST_WORKERS];
+    struct judged steps[MOST_WORKERS];
     bool complete[MOST_WORKERS][MOST_BUCKETS];
     float *v[MOST_WORKERS], *in[MOST_WORKERS];
 };
@@ -35,9 +45,14 @@ static float number(int rank, size_t i)
     return (float)(rank * 100 + (int)(i % 89));
 }
 
+static struct judged *judged(struct step *s)
+{
+    return (struct judged *)s;
+}
+
 static int post(struct lab *l, struct step *s, int b)
 {
-    struct job *j = s->judge;
+    struct job *j = judged(s)->job;
     if (!lab_want(j->test, b >= 0 && b < s->count,
                   "worker %d posts bucket %d; there are %d", l->rank, b,
                   s->count))
@@ -75,7 +90,8 @@ static size_t cut(const struct bucket *b, int c, int w)
 // `hop` places before it.
 static int sum(struct lab *l, struct step *s, int b)
 {
-    struct job *j = s->judge;
+    struct job *j = judged(s)->job;
+    float *v = judged(s)->v;
     int me = l->rank, w = l->workers;
     const struct bucket *bucket = &s->buckets[b];
     size_t own = cut(bucket, me, w), len = cut(bucket, me + 1, w) - own;
@@ -90,16 +106,16 @@ static int sum(struct lab *l, struct step *s, int b)
         struct lab_req r[2];
         if (hop == w)
             continue;
-        if (lab_isend(l, to, s->v + (back ? own : there),
+        if (lab_isend(l, to, v + (back ? own : there),
                       4 * (back ? len : cut(bucket, to + 1, w) - there),
                       &r[0]) ||
-            lab_irecv(l, from, back ? s->v + come : j->in[me],
+            lab_irecv(l, from, back ? v + come : j->in[me],
                       4 * (back ? cut(bucket, from + 1, w) - come : len),
                       &r[1]) ||
             lab_wait(l, r, 2))
             return -1;
         for (size_t i = 0; !back && i < len; i++)
-            s->v[own + i] += j->in[me][i];
+            v[own + i] += j->in[me][i];
     }
     return 0;
 }
@@ -109,7 +125,7 @@ static int report(struct lab *l, struct job *j, struct step *s, int b)
     double before = lab_now(l);
     const struct bucket *bucket = &s->buckets[b];
     for (size_t i = bucket->off; i < bucket->off + bucket->n; i++)
-        s->v[i] = number(l->rank, i);
+        judged(s)->v[i] = number(l->rank, i);
     j->complete[l->rank][b] = true;
     int err = lab_ready(l, s, b);
     lab_want(j->test, lab_now(l) == before,
@@ -150,7 +166,7 @@ static int compute(struct lab *l, struct job *j, struct step *s)
 static int body(struct lab *l, void *arg)
 {
     struct job *j = arg;
-    struct step *s = &j->steps[l->rank];
+    struct step *s = &j->steps[l->rank].step;
     return l->thread ? lab_communicate(l, s) : compute(l, j, s);
 }
 
@@ -193,16 +209,16 @@ static struct job *job_open(struct lab_case *k, const struct lab_world *world,
     j->test = k;
     for (int r = 0; r < world->workers; r++) {
         memset(j->v[r], 0xff, MODEL * sizeof(float));
-        j->steps[r] = (struct step){.v = j->v[r],
-                                    .n = MODEL,
-                                    .buckets = j->buckets,
-                                    .count = j->count,
-                                    .post = post,
-                                    .take = take,
-                                    .done = done,
-                                    .join = join,
-                                    .sum = sum,
-                                    .judge = j};
+        j->steps[r] = (struct judged){.step = {.n = MODEL,
+                                               .buckets = j->buckets,
+                                               .count = j->count,
+                                               .post = post,
+                                               .take = take,
+                                               .done = done,
+                                               .join = join,
+                                               .sum = sum},
+                                      .v = j->v[r],
+                                      .job = j};
     }
     return j;
 }

@@ -23,8 +23,7 @@ struct layer {
 // One step of a worker. Two threads share it: thread 0 computes, and thread 1
 // communicates.
 struct step {
-    float *v; // gradients
-    size_t n;
+    size_t n;                     // gradients
     const struct bucket *buckets; // as bucket_cut() made them
     int count;
 
@@ -45,8 +44,6 @@ struct step {
     // For your use on thread 0. They are false and 0 when a step begins.
     bool ready[MOST_BUCKETS];
     int next;
-
-    void *judge; // the grader's; do not use it
 };
 
 // Fill out[] with buckets that tile [0, n) from the end. The first has

@@ -234,5 +234,6 @@ const struct lab_about lab_about = {
     .file = "zero.c",
     .functions = "zero_train",
     .floor = 20,
+    .frame = 16384,
     .tests = tests,
 };

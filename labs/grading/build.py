@@ -5,7 +5,7 @@ is not allowed: the list of allowed functions is short. Needs only Python's stan
 library, binutils and a C compiler.
 """
 
-import fnmatch
+import collections
 import hashlib
 import os
 import pathlib
@@ -15,8 +15,15 @@ import shutil
 import subprocess
 import tempfile
 
+from . import rules
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
-HARNESS = ["core/base/error.c", "core/virtual/*.c", "labs/*.c"]
+# The grader's program, and the program around a student's file. Each lab adds its
+# grade.c and ask.c to the first, its answer.c to the second.
+JUDGE = ["core/base/error.c", "core/virtual/*.c", "labs/ask.c", "labs/check.c",
+         "labs/disk.c", "labs/lab.c", "labs/machine.c", "labs/message.c"]
+AROUND = ["core/base/error.c", "labs/answer.c", "labs/lab.c", "labs/message.c",
+          "labs/sandbox.c"]
 HEADERS = ["core/base/*.h", "core/virtual/*.h", "labs/*.h"]
 FLAGS = ["-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra",
          "-D_GNU_SOURCE", f"-I{TOP}", f"-I{TOP / 'core'}"]
@@ -25,31 +32,11 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all",
 LIBRARIES = ["-lpthread", "-lm"]
 MOST = 1 << 20  # bytes of a file that is handed in
 
-# The functions that a lab's file may call. The grader's own are not among them.
-ALLOWED = """
-    lab_send lab_recv lab_recv_any lab_isend lab_irecv lab_wait lab_now
-    lab_compute lab_alloc lab_missing
-    disk_create disk_open disk_write disk_read disk_sync disk_close disk_rename
-    disk_remove disk_sync_folder disk_list
-    memcpy memmove memset memcmp memchr strlen strcmp strncmp strchr strcpy
-    abs labs qsort bsearch
-    printf fprintf puts putchar fputs fputc snprintf vprintf vfprintf
-    vsnprintf stdout stderr
-    fabs fabsf sqrt sqrtf floor floorf ceil ceilf fmin fminf fmax fmaxf exp expf
-    log logf log2 log2f pow powf round roundf lround lroundf rint rintf lrint
-    lrintf ldexp ldexpf frexp frexpf scalbn scalbnf nearbyint nearbyintf
-    trunc truncf fmod fmodf isnan copysign copysignf
-    __assert_fail __stack_chk_fail __stack_chk_guard __*_chk
-    _GLOBAL_OFFSET_TABLE_ __*tf2 __*tf3 __*tf[sd]f2 __fix*tf[sd]i __float*itf
-    __isnan __isnanf __isinf __isinff __finite __finitef
-""".split()
-SECTIONS = """.text* .data* .bss* .rodata* .eh_frame* .comment* .note* .debug*
-    .group* .llvm* .tdata* .tbss*""".split()
-VARIABLES = ".data* .bss* .tdata* .tbss*".split()
 
+Refused = rules.Refused
 
-class Refused(Exception):
-    """The file cannot be graded; the text says why."""
+# What grades a file: the grader's program, and the program around the file.
+Program = collections.namedtuple("Program", "judge file")
 
 
 def compiler():
@@ -82,10 +69,6 @@ def compile_limited(words, folder):
     return status, *texts
 
 
-def fits(name, patterns):
-    return any(fnmatch.fnmatchcase(name, p) for p in patterns)
-
-
 def sources(patterns):
     return [p for pattern in patterns for p in sorted(TOP.glob(pattern))]
 
@@ -113,47 +96,60 @@ class Builder:
                 path.unlink(missing_ok=True)
         return known.read_text() == "yes"
 
-    def compile_once(self, name, files, headers):
-        """The objects of these files. Compile them unless `out` has them already."""
-        seen = hashlib.sha256(" ".join(compiler() + self.sanitize).encode())
-        for path in files + headers:
+    def compile_once(self, name, files, flags, others=None):
+        """The folder with the objects of these files and, with the objects `others`,
+        their program. Compile them unless `out` has them already."""
+        words = FLAGS + flags
+        seen = hashlib.sha256(" ".join(compiler() + words).encode())
+        for path in files + (others or []) + sources(HEADERS) + \
+                sorted(self.lab.folder.glob("*.h")):
             seen.update(path.read_bytes())
         folder = self.out / f"{name}-{seen.hexdigest()[:16]}"
-        if not folder.is_dir():
-            fresh = self.out / f"{folder.name}.{os.getpid()}"
-            fresh.mkdir()
-            done = run(compiler() + FLAGS + self.sanitize + ["-c"] +
-                       [str(f) for f in files], cwd=fresh)
-            if done.returncode:
-                raise Refused(f"the grader does not compile:\n{done.stderr}")
-            try:
-                fresh.rename(folder)
-            except OSError:  # another process was faster
-                shutil.rmtree(fresh)
-        return sorted(folder.glob("*.o"))
+        if folder.is_dir():
+            return folder
+        fresh = self.out / f"{folder.name}.{os.getpid()}"
+        fresh.mkdir()
+        done = run(compiler() + words + ["-c"] + [str(f) for f in files], cwd=fresh)
+        if not done.returncode and others:
+            objects = sorted(fresh.glob("*.o")) + others
+            done = run(compiler() + words + [str(o) for o in objects] +
+                       ["-o", "program"] + LIBRARIES, cwd=fresh)
+        if done.returncode:
+            raise Refused(f"the grader does not compile:\n{done.stderr}")
+        try:
+            fresh.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(fresh)
+        return folder
 
-    def harness(self):
-        """The objects of all files but the student's: the files that all labs share, and
-        this lab's grade.c."""
-        headers = sources(HEADERS)
-        own = sorted(self.lab.folder.glob("*.h"))
-        return self.compile_once("harness", sources(HARNESS), headers) + \
-            self.compile_once(f"lab-{self.lab.number:02}",
-                              [self.lab.folder / "grade.c"], headers + own)
+    def judge(self):
+        """The grader's program."""
+        own = [self.lab.folder / name for name in ("grade.c", "ask.c")]
+        shared = self.compile_once("judge", sources(JUDGE), [])
+        return self.compile_once(f"lab-{self.lab.number:02}", own, [],
+                                 sorted(shared.glob("*.o"))) / "program"
+
+    def around(self):
+        """The objects of the program around a student's file."""
+        folders = [self.compile_once("around", sources(AROUND), self.sanitize),
+                   self.compile_once(f"answer-{self.lab.number:02}",
+                                     [self.lab.folder / "answer.c"], self.sanitize)]
+        return [str(o) for folder in folders for o in sorted(folder.glob("*.o"))]
 
     def take(self, path, folder, flags):
         """Copy a student's file to the folder, and refuse it if it uses anything that is
         not allowed. Return the compiler's warnings."""
-        path = pathlib.Path(path)
+        path, name, words = pathlib.Path(path), self.lab.file, folder / "plain.s"
+        if not path.exists():
+            raise Refused(f"{path} is not there")
         if path.is_symlink() or not path.is_file():
             raise Refused(f"{path} is not a regular file")
         if path.stat().st_size > MOST:
             raise Refused(f"{path} is longer than {MOST} bytes")
-        (folder / self.lab.file).write_bytes(path.read_bytes())
-        name, words = self.lab.file, folder / "plain.s"
-        self.judge_includes(folder, name)
+        (folder / name).write_bytes(path.read_bytes())
+        self.judge_source(folder, name)
         status, _, warnings = compile_limited(
-            flags + ["-S", name, "-o", str(words)], folder)
+            flags + self.lab.flags() + ["-S", name, "-o", str(words)], folder)
         if status:
             raise Refused(f"{name} does not compile:\n{warnings}")
         # Compilers mark inline assembler in their output.
@@ -180,19 +176,18 @@ class Builder:
         warnings = self.take(path, folder, flags)
         program = folder / "program"
         status, _, errors = compile_limited(
-            flags + self.sanitize + [name] +
-            [str(o) for o in self.harness()] +
+            flags + self.sanitize + [name] + self.around() +
             ["-o", str(program)] + LIBRARIES, folder)
         if status:
             raise Refused(f"{name} does not link:\n{errors}")
-        return program, warnings
+        return Program(self.judge(), program), warnings
 
-    def judge_includes(self, folder, name):
-        """Refuse forbidden includes. This comes before the first message of the compiler
-        is shown, which could quote an included file."""
+    def judge_source(self, folder, name):
+        """Refuse forbidden includes and words. This comes before the first message of the
+        compiler is shown, which could quote an included file."""
         own = [str(TOP / path) for path in ("labs/lab.h", "labs/disk.h",
                                             "core/base/half.h")]
-        own += [str(p) for p in sorted(self.lab.folder.glob("*.h"))]
+        own += [str(self.lab.folder / self.lab.header())]
         if self.ours:
             own.append(str(TOP / "labs/term.h"))
         status, text, errors = compile_limited(FLAGS + ["-E", name], folder)
@@ -206,6 +201,7 @@ class Builder:
                               "lab's own header and the C library's")
         if status:
             raise Refused(f"{name} does not compile:\n{errors}")
+        rules.judge_words(text, name)
 
     def judge_object(self, folder, words, name):
         """Refuse forbidden calls, definitions, loader features and static variables."""
@@ -214,30 +210,6 @@ class Builder:
         listed = run(["nm", str(path)])
         if listed.returncode:
             raise Refused(f"nm: {listed.stderr.strip()}; try: install binutils")
-        wanted, found = self.lab.functions, []
-        for line in listed.stdout.splitlines():
-            kind, symbol = line.split()[-2:]
-            if kind in "Uwv" and not fits(symbol, ALLOWED):
-                raise Refused(f"{name} uses {symbol}, which a lab's file may not; "
-                              "try: lab_*, mem*, str*, printf, <math.h>")
-            if kind in "iu":
-                raise Refused(f"{name} defines {symbol}, a symbol for the loader; try: "
-                              "a plain function")
-            if kind.isupper() and kind != "U" and symbol not in wanted:
-                raise Refused(f"{name} defines {symbol}; try: make it static")
-            if kind == "T":
-                found.append(symbol)
-        for symbol in wanted:
-            if symbol not in found:
-                raise Refused(f"{name} does not define {symbol}()")
-        headers = run(["objdump", "-h", "-w", str(path)]).stdout
-        found = re.findall(r"^ *\d+ (\S+) +([0-9a-f]+) ", headers, re.M)
-        for section, _ in found:
-            if not fits(section, SECTIONS):
-                raise Refused(f"{name} has code that runs before main ({section})")
-        for section, size in found:
-            if fits(section, VARIABLES) and int(size, 16) and \
-                    not section.startswith(".data.rel.ro"):
-                raise Refused(f"{name} has static variables: all ranks of the virtual "
-                              "cluster would share them, and real workers do not; try: "
-                              "local variables, lab_alloc(), static const")
+        source = (folder / name).read_text(errors="replace")
+        rules.judge_symbols(listed.stdout, name, source, self.lab.functions)
+        rules.judge_sections(run(["objdump", "-h", "-w", str(path)]).stdout, name)

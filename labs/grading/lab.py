@@ -4,7 +4,6 @@ import json
 import pathlib
 import re
 import subprocess
-import tempfile
 
 from grading import build
 
@@ -19,6 +18,17 @@ class Lab:
         self.file = re.search(r'\.file = "(.*?)"', text)[1]
         told = re.search(r'\.functions =((?:\s*"[^"]*")+)', text)[1]
         self.functions = "".join(re.findall(r'"([^"]*)"', told)).split()
+        frame = re.search(r"\.frame = (\d+)", text)
+        self.frame = int(frame[1]) if frame else 0
+
+    def flags(self):
+        """More flags of the compiler: a lab that counts memory limits the stack, too."""
+        return ["-Werror=vla", "-Werror=alloca",
+                f"-Werror=frame-larger-than={self.frame}"] if self.frame else []
+
+    def header(self):
+        """The name of the lab's header: zero.h for zero.c."""
+        return pathlib.Path(self.file).with_suffix(".h").name
 
     def trains(self):
         """Whether the lab's file sums a vector. That is all that training needs."""
@@ -30,11 +40,9 @@ class Lab:
         return f"lab {self.number}"
 
     def about(self, builder):
-        """What `program --list` prints: the tests with points, needs and hints."""
-        with tempfile.TemporaryDirectory() as folder:
-            program, _ = builder.build(self.folder / "skeleton.c", folder)
-            done = subprocess.run([program, "--list"], capture_output=True,
-                                  check=True)
+        """What the grader's `--list` prints: the tests with points, needs and hints."""
+        done = subprocess.run([builder.judge(), "--list"], capture_output=True,
+                              check=True)
         return json.loads(done.stdout)
 
 

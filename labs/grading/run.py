@@ -1,7 +1,8 @@
 """run.py - run one test in a process of its own, and read its result.
 
-The result comes through a pipe that only check.c writes to. What the student's code
-prints goes to a file. It is shown, and never taken for a result.
+The result comes through a pipe that only the grader's program has. The student's code runs
+in other processes, which that program starts. What it prints goes to a file. It is shown,
+and never taken for a result.
 """
 
 import json
@@ -17,8 +18,8 @@ WALL_S = 600  # usually the limit of 5 s of processor time ends a test earlier
 MOST = 65536  # bytes of a result, and of the output that is shown
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=99:allocator_may_return_null=1:"
-                    "hard_rss_limit_mb=2048:disable_coredump=1",
-    "UBSAN_OPTIONS": "print_stacktrace=0:exitcode=99",
+                    "symbolize=0:disable_coredump=1",
+    "UBSAN_OPTIONS": "print_stacktrace=0:exitcode=99:symbolize=0",
     "PATH": "/usr/bin:/bin",
 }
 
@@ -47,22 +48,35 @@ def read_all(fd):
     return text.decode(errors="replace")
 
 
-def why_it_ended(status, printed, folder):
-    """The message for a process that gave no result. It names the line of the student's
-    file in `folder` if the output has one."""
+def place_of(program, printed):
+    """" in f(), ring.c:12": the first address of a sanitizer's report that is in the
+    student's file."""
+    for address in re.findall(rf"\({re.escape(str(program.file))}\+(0x[0-9a-f]+)\)",
+                              printed):
+        done = subprocess.run(["addr2line", "-f", "-e", program.file, address],
+                              capture_output=True, text=True, check=False)
+        lines = done.stdout.split("\n") + ["", ""]
+        path, _, line = lines[1].partition(":")
+        if pathlib.Path(path).parent == pathlib.Path(program.file).parent:
+            return f" in {lines[0]}(), {pathlib.Path(path).name}:{line.split()[0]}"
+    return ""
+
+
+def why_it_ended(status, printed, program):
+    """The message for a test that gave no result. It names the line of the student's file
+    if the output has one."""
     found = re.search(r"^.*runtime error: .*$", printed, re.M)
     if found:
         return found[0]
     found = re.search(r"ERROR: AddressSanitizer: (\S+)", printed)
     if found:
-        where = re.search(rf" in (\w+) {re.escape(str(folder))}/(\S+?:\d+)",
-                          printed)
-        return f"crashed: {found[1]}" + (f" in {where[1]}(), {where[2]}" if where
-                                         else "")
+        return f"crashed: {found[1]}{place_of(program, printed)}"
     if status is None:
         return f"did not end within {WALL_S} s"
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         return "used more than 5 s of processor time; try: look for an endless loop"
+    if status == -signal.SIGXFSZ:
+        return "printed more than 64 MiB; try: look for an endless loop"
     if status < 0:
         return f"crashed: {signal.Signals(-status).name}"
     last = [line for line in printed.strip().splitlines() if line][-1:]
@@ -70,9 +84,9 @@ def why_it_ended(status, printed, folder):
 
 
 def run_test(program, test, trace=None, csv=None):
-    """Run one test and return its Result. `trace` and `csv`: paths of files that check.c
-    writes, or None."""
-    folder = pathlib.Path(program).parent
+    """Run one test of a build.Program and return its Result. `trace` and `csv`: paths of
+    files that check.c writes, or None."""
+    folder = pathlib.Path(program.file).parent
     result, its = os.pipe()
     files = [open(path, mode) if path else None
              for path, mode in ((trace, "wb"), (csv, "ab"))]
@@ -80,7 +94,7 @@ def run_test(program, test, trace=None, csv=None):
     began = time.monotonic()
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
-            [program, test] + [str(fd) for fd in fds], stdin=subprocess.DEVNULL,
+            [program.judge, test, *map(str, fds), program.file], stdin=subprocess.DEVNULL,
             stdout=out, stderr=out, env=OPTIONS, start_new_session=True,
             cwd=folder,
             pass_fds=[fd for fd in fds if fd])
@@ -107,7 +121,7 @@ def run_test(program, test, trace=None, csv=None):
         passed, said = answer["ok"] is True, str(answer["said"])
         part = min(1.0, max(0.0, float(answer["part"])))
     except (ValueError, KeyError, TypeError):
-        passed, part, said = False, 0.0, why_it_ended(status, printed, folder)
+        passed, part, said = False, 0.0, why_it_ended(status, printed, program)
     if status != 0:
-        passed, part, said = False, 0.0, why_it_ended(status, printed, folder)
+        passed, part, said = False, 0.0, why_it_ended(status, printed, program)
     return Result(passed, 1.0 if passed else part, said, seconds, printed)

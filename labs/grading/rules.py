@@ -1,0 +1,158 @@
+"""rules.py - what a student's file may contain and call.
+
+The lists are those that the handouts promise: the calls of lab.h and disk.h, the
+functions of <string.h>, <math.h>, <ctype.h> and <stdlib.h> that only compute, and output.
+A score does not depend on them, since the file runs in a process of its own that has
+nothing to forge. They keep accidents away, and name what looks like a trick.
+"""
+
+import fnmatch
+import re
+
+
+class Refused(Exception):
+    """The file cannot be graded; the text says why."""
+
+
+# Each of these also has the suffixes f and l.
+MATH = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10
+    exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint
+    llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter
+    nexttoward pow remainder remquo rint round scalbln scalbn sin sincos sinh sqrt tan
+    tanh tgamma trunc
+""".split()
+ALLOWED = """
+    lab_send lab_recv lab_recv_any lab_isend lab_irecv lab_wait lab_now
+    lab_compute lab_alloc lab_missing
+    disk_create disk_open disk_write disk_read disk_sync disk_close disk_rename
+    disk_remove disk_sync_folder disk_list
+    memccpy memchr memcmp memcpy memmem memmove mempcpy memrchr memset rawmemchr bcmp
+    stpcpy stpncpy strcasecmp strcat strchr strchrnul strcmp strcpy strcspn strlen
+    strncasecmp strncat strncmp strncpy strnlen strpbrk strrchr strsep strspn strstr
+    strtod strtof strtok_r strtol strtold strtoll strtoul strtoull
+    __isoc23_strto* __isoc??_sscanf atof atoi atol atoll
+    abs labs llabs div ldiv lldiv qsort bsearch
+    printf fprintf puts putchar fputs fputc putc fwrite fflush perror snprintf sprintf
+    sscanf vprintf vfprintf vsnprintf vsprintf stdout stderr
+    isalnum isalpha isblank iscntrl isdigit isgraph islower isprint ispunct isspace
+    isupper isxdigit tolower toupper
+    __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __errno_location
+    isnan isinf finite isnanf isinff finitef
+    __assert_fail __assert __stack_chk_fail __stack_chk_guard __*_chk
+    _GLOBAL_OFFSET_TABLE_ __*tf2 __*tf3 __*tf[sdxt]f2 __fix*tf[sdt]i __float*itf
+    __*ti2 __*ti3 __*ti4 __fix*[sdx]fti __float*ti[sdx]f
+    __isnan* __isinf* __finite* __fpclassify* __signbit* __issignaling* __*_finite
+""".split() + [name + suffix for name in MATH for suffix in ("", "f", "l")]
+SECTIONS = """.text .text.unlikely .text.hot .text.startup .text.exit .text.*.[a-z]*
+    .text.sorted.* .text.unlikely.* .data* .bss* .rodata .rodata.* .eh_frame* .comment*
+    .note* .debug* .group* .llvm* .tdata* .tbss*""".split()
+VARIABLES = ".data* .bss* .tdata* .tbss*".split()
+
+# Attributes that change neither names nor places.
+ATTRIBUTES = """unused noinline always_inline const pure format printf aligned packed
+    warn_unused_result hot cold nonnull fallthrough may_alias flatten""".split()
+WORDS = {
+    "asm": "assembler", "__asm": "assembler", "__asm__": "assembler",
+    "_fileno": "the inside of a stream", "_Pragma": "a pragma",
+    "__builtin_return_address": "an address of the grader",
+    "__builtin_frame_address": "an address of the grader",
+    "__builtin_apply": "a call that cannot be checked",
+}
+PRAGMAS = re.compile(r"(once|STDC|GCC (unroll|ivdep|diagnostic)|clang loop)\b")
+TRY = "lab.h, disk.h, <string.h>, <math.h>, <ctype.h>, printf and fprintf(stderr)"
+
+
+def fits(name, patterns):
+    return any(fnmatch.fnmatchcase(name, p) for p in patterns)
+
+
+def own_lines(text, name):
+    """(number, line) of each line of the file itself in a preprocessor's output."""
+    number, mine = 0, False
+    for line in text.splitlines():
+        marker = re.match(r'# (\d+) "(.*?)"', line)
+        if marker:
+            number, mine = int(marker[1]), marker[2] == name
+            continue
+        if mine:
+            yield number, line
+        number += 1
+
+
+def without_strings(line):
+    return re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'', '""', line)
+
+
+def judge_attributes(where, line):
+    for inside in re.findall(r"__attribute(?:__)?\s*(\(\(.*?\)\))", line):
+        for word in re.findall(r"[A-Za-z_]\w*", inside):
+            if word.strip("_") not in ATTRIBUTES:
+                raise Refused(f"{where} has the attribute {word}; try: a plain function")
+    if re.search(r"\[\[\s*gnu", line):
+        raise Refused(f"{where} has an attribute; try: a plain function")
+
+
+def judge_words(text, name):
+    """Refuse assembler, attributes, pragmas, and casts of data to functions. `text`: the
+    preprocessor's output."""
+    lines = [(number, without_strings(line)) for number, line in own_lines(text, name)]
+    types = set(re.findall(r"typedef[^;{}]*\(\s*\*\s*(\w+)\s*\)\s*\(",
+                           "\n".join(line for _, line in lines)))
+    cast = r"\(\s*[\w\s*]+\(\s*\*+\s*\)\s*\([^()]*\)\s*\)\s*[\w(&*]"
+    if types:
+        cast += rf"|\(\s*(?:{'|'.join(sorted(types))})\s*\)\s*[\w(&*]"
+    for number, line in lines:
+        where = f"{name}:{number}"
+        pragma = re.match(r"\s*#\s*pragma\s+(.*)", line)
+        if pragma and not PRAGMAS.match(pragma[1]):
+            raise Refused(f"{where} has the pragma {pragma[1]}; try: plain C")
+        for word in re.findall(r"[A-Za-z_]\w*", line):
+            if word in WORDS:
+                raise Refused(f"{where} uses {word}: {WORDS[word]}; try: plain C")
+        judge_attributes(where, line)
+        if re.search(cast, line):
+            raise Refused(f"{where} casts to a function; try: call it by its name")
+
+
+def line_of(symbol, source):
+    """":12" if line 12 of a text is the first that has this word, else ""."""
+    for number, line in enumerate(source.splitlines(), 1):
+        if re.search(rf"\b{re.escape(symbol)}\b", line):
+            return f":{number}"
+    return ""
+
+
+def judge_symbols(listed, name, source, wanted):
+    """Refuse by nm's list what a file calls and defines."""
+    found = []
+    for line in listed.splitlines():
+        kind, symbol = line.split()[-2:]
+        where = name + line_of(symbol, source)
+        if kind in "Uwv" and not fits(symbol, ALLOWED):
+            raise Refused(f"{where} uses {symbol}, which a lab's file may not; try: {TRY}")
+        if kind in "iu":
+            raise Refused(f"{where} defines {symbol}, a symbol for the loader; try: a "
+                          "plain function")
+        if kind.isupper() and kind != "U" and symbol not in wanted:
+            raise Refused(f"{where} defines {symbol}; try: make it static")
+        if kind == "T":
+            found.append(symbol)
+    for symbol in wanted:
+        if symbol not in found:
+            raise Refused(f"{name} does not define {symbol}()")
+
+
+def judge_sections(headers, name):
+    """Refuse by objdump's list code that runs before main, and static variables."""
+    found = re.findall(r"^ *\d+ (\S+) +([0-9a-f]+) ", headers, re.M)
+    for section, _ in found:
+        if not fits(section, SECTIONS):
+            raise Refused(f"{name} has the section {section}: code that runs before main, "
+                          "or is none; try: plain functions")
+    for section, size in found:
+        if fits(section, VARIABLES) and int(size, 16) and \
+                not section.startswith(".data.rel.ro"):
+            raise Refused(f"{name} has static variables: all ranks of the virtual cluster "
+                          "would share them, and real workers do not; try: local "
+                          "variables, lab_alloc(), static const")

@@ -1,14 +1,15 @@
 // check.c - runs one test of a lab, in a process of its own.
 //
 // The program is built from grade.c and the virtual cluster. labs/grade starts
-// it as `program TEST RESULT TRACE CSV FILE`; RESULT, TRACE and CSV are
+// it as `program TEST RESULT TRACE CSV FILE SEED`; RESULT, TRACE and CSV are
 // descriptors, and FILE is the program around the student's file, which runs in
-// other processes (ask.h). The result is one line of JSON on RESULT.
-// `program --list` prints the tests.
+// other processes (ask.h). SEED draws the hidden cases; 0: there are none. The
+// result is one line of JSON on RESULT. `program --list` prints the tests.
 
 #include "labs/check.h"
 
 #include "base/base.h"
+#include "base/rng.h"
 #include "labs/ask.h"
 #include "labs/machine.h"
 
@@ -23,8 +24,9 @@ struct lab_case {
     bool failed;
     double part; // the share of the points, 0 .. 1, of a failed test
     char said[512];
-    char fault[256];   // of the run's messages; "": none
-    FILE *trace, *csv; // NULL: none wanted
+    uint64_t seed, hidden; // hidden cases so far
+    char fault[256];       // of the run's messages; "": none
+    FILE *trace, *csv;     // NULL: none wanted
     struct virtual_result *v;
     struct lab_run run;
     int *missing;
@@ -94,6 +96,21 @@ const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
         return NULL;
     k->run = (struct lab_run){k->v, k->missing};
     return &k->run;
+}
+
+bool lab_hidden(struct lab_case *k)
+{
+    k->hidden++;
+    return k->seed != 0;
+}
+
+size_t lab_pick(const struct lab_case *k, size_t least, size_t most)
+{
+    uint64_t test = (uint64_t)(k->test - lab_about.tests), key = k->seed;
+    uint64_t names[] = {(uint64_t)lab_about.number, test, k->hidden, least};
+    for (int i = 0; i < 4; i++)
+        key = rng_key(key, names[i]);
+    return least + rng_below(key, most, most - least + 1);
 }
 
 void *lab_memory(struct lab_case *k, size_t n, size_t size)
@@ -270,7 +287,9 @@ static void limit(void)
 
 static int run_test(const char *name, char *const descriptors[])
 {
-    struct lab_case k = {.test = lab_about.tests, .part = 1};
+    struct lab_case k = {.test = lab_about.tests,
+                         .part = 1,
+                         .seed = strtoull(descriptors[4], NULL, 10)};
     while (k.test->name && strcmp(k.test->name, name) != 0)
         k.test++;
     if (!k.test->name)
@@ -302,7 +321,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
-    if (argc == 6) // TEST, three descriptors (0: none), and FILE
+    if (argc == 7) // TEST, three descriptors (0: none), FILE, SEED
         return run_test(argv[1], argv + 2);
     die("try: labs/grade");
 }

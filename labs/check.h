@@ -68,6 +68,14 @@ const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
 int lab_tell(struct lab *l, int thread, int number);
 int lab_hear(struct lab *l, int thread, int *number);
 
+// Begins the next hidden case, and returns whether there are any: `labs/grade
+// --seed N` draws them. The public cases run in any case, before them.
+bool lab_hidden(struct lab_case *k);
+
+// A random number of this hidden case, from `least` to `most`: a function of
+// seed, test, case and bounds, whatever the order of calls.
+size_t lab_pick(const struct lab_case *k, size_t least, size_t most);
+
 // Allocates n objects of `size` bytes, all 0. They are freed when the test
 // ends. Returns NULL, and the test has failed, if there is no memory.
 void *lab_memory(struct lab_case *k, size_t n, size_t size);

@@ -23,6 +23,10 @@ void crash_at(struct disk *d, long call, bool half, jmp_buf *leave);
 // Lets at most `bytes` more bytes be written; SIZE_MAX: any number.
 void crash_set_space(struct disk *d, size_t bytes);
 
+// Lets sync number `number` from now on fail, counted from 1: it syncs nothing
+// and returns -1. With 0 no sync fails.
+void crash_fail_sync(struct disk *d, int number);
+
 // Returns the number of pending changes: writes and changes of names that are
 // done but not synced.
 int crash_pending(const struct disk *d);

@@ -43,6 +43,7 @@ struct disk {
     long calls_left; // until the process is killed; 0: never
     bool half;       // a write that is killed writes half of its bytes
     jmp_buf *leave;  // where control goes when the process is killed
+    int syncs_left;  // until a sync fails; 0: none does
     size_t space;    // bytes that can still be written; SIZE_MAX: any number
 };
 
@@ -76,6 +77,11 @@ void crash_at(struct disk *d, long call, bool half, jmp_buf *leave)
 void crash_set_space(struct disk *d, size_t bytes)
 {
     d->space = bytes;
+}
+
+void crash_fail_sync(struct disk *d, int number)
+{
+    d->syncs_left = number;
 }
 
 int crash_pending(const struct disk *d)
@@ -276,10 +282,15 @@ long disk_read(struct disk *d, int file, void *p, size_t bytes)
     return (long)n;
 }
 
+static bool sync_fails(struct disk *d)
+{
+    return d->syncs_left > 0 && --d->syncs_left == 0;
+}
+
 int disk_sync(struct disk *d, int file)
 {
     enter(d);
-    if (!is_open(d, file))
+    if (!is_open(d, file) || sync_fails(d))
         return -1;
     for (int i = 0; i < d->n; i++)
         if (d->changes[i].kind == WRITE &&
@@ -323,6 +334,8 @@ int disk_remove(struct disk *d, const char *name)
 int disk_sync_folder(struct disk *d)
 {
     enter(d);
+    if (sync_fails(d))
+        return -1;
     for (int i = 0; i < d->n; i++)
         if (d->changes[i].kind != WRITE)
             d->changes[i].synced = true;

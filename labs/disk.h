@@ -7,7 +7,8 @@
 // synced: it may undo an older change and leave a newer one. Only a rename is
 // never half done.
 //
-// Every call returns -1 if it failed.
+// Every call returns -1 if it failed. At most 16 files are open at a time, and
+// at most 64 have a name.
 
 #ifndef LABS_DISK_H
 #define LABS_DISK_H
@@ -31,12 +32,14 @@ int disk_open(struct disk *d, const char *name);
 long disk_write(struct disk *d, int file, const void *p, size_t bytes);
 long disk_read(struct disk *d, int file, void *p, size_t bytes);
 
-// disk_sync() syncs the file's bytes, but not its name. Both return 0.
+// disk_sync() syncs the file's bytes, but not its name. Both return 0, or -1 if
+// the disk has an error.
 int disk_sync(struct disk *d, int file);
 int disk_close(struct disk *d, int file);
 
 // disk_rename() gives a file another name; it replaces a file that has that
-// name. disk_sync_folder() syncs all names. All three return 0.
+// name. disk_sync_folder() syncs all names. All three return 0, or -1 if there is
+// no such file or the disk has an error.
 int disk_rename(struct disk *d, const char *from, const char *to);
 int disk_remove(struct disk *d, const char *name);
 int disk_sync_folder(struct disk *d);

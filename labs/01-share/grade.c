@@ -44,16 +44,21 @@ static const size_t texts[] = {60, 61, 7};
 static void for_shares(struct lab_case *k,
                        void (*each)(struct lab_case *, const struct share *))
 {
+    struct share s = {.order = order};
     for (int t = 0; t < 3; t++) {
-        shuffle(texts[t]);
-        for (int w = 1; w <= MOST_WORKERS; w++)
-            for (int b = 1; b <= MOST_BATCH && !lab_failed(k); b++) {
-                struct share s = {.windows = texts[t],
-                                  .workers = w,
-                                  .batch = b,
-                                  .order = order};
+        s.windows = texts[t];
+        shuffle(s.windows);
+        for (s.workers = 1; s.workers <= MOST_WORKERS; s.workers++)
+            for (s.batch = 1; s.batch <= MOST_BATCH && !lab_failed(k);
+                 s.batch++)
                 each(k, &s);
-            }
+    }
+    for (int i = 0; i < 4 && lab_hidden(k) && !lab_failed(k); i++) {
+        s.windows = lab_pick(k, 2, WINDOWS);
+        s.workers = (int)lab_pick(k, 10, 20);
+        s.batch = (int)lab_pick(k, 1, 2);
+        shuffle(s.windows);
+        each(k, &s);
     }
 }
 
@@ -135,9 +140,38 @@ static void same_share(struct lab_case *k, const struct share *s)
         }
 }
 
+// A text with more than 2^32 windows.
+static size_t large_order(const struct share *s, size_t epoch, size_t place)
+{
+    return (place + epoch) % s->windows;
+}
+
+static void same_large(struct lab_case *k)
+{
+    struct share s = {.windows = lab_pick(k, 5000000000, 9000000000),
+                      .workers = (int)lab_pick(k, 2, 16),
+                      .batch = (int)lab_pick(k, 1, 8),
+                      .order = large_order};
+    size_t all = (size_t)(s.workers * s.batch);
+    size_t first = lab_pick(k, 4300000000, 4900000000) / all;
+    for (size_t step = first; step < first + 3; step++)
+        for (int r = 0; r < s.workers; r++)
+            for (int i = 0; i < s.batch; i++) {
+                size_t at = step * all + (size_t)(LAB_DEALT ? i * s.workers + r
+                                                            : r * s.batch + i);
+                size_t is = share_window(&s, step, r, i);
+                lab_want(k, is == at,
+                         "%d workers, batch %d, %zu windows: window %d of "
+                         "worker %d in step %zu is %zu, not %zu",
+                         s.workers, s.batch, s.windows, i, r, step, is, at);
+            }
+}
+
 static void same(struct lab_case *k)
 {
     for_shares(k, same_share);
+    if (lab_hidden(k))
+        same_large(k);
 }
 
 enum { MOST_BYTES = 1000003 };
@@ -146,7 +180,7 @@ struct job {
     size_t bytes;
     int root;
     const unsigned char *text; // the root's bytes
-    bool whole[16];            // by worker: whether its bytes are right
+    bool whole[32];            // by worker: whether its bytes are right
 };
 
 // The bytes of a root. Each root has other bytes.
@@ -179,45 +213,58 @@ static const int worlds[] = {1, 2, 3, 4, 5, 8, 9, 16};
 
 enum { WORLDS = sizeof worlds / sizeof *worlds };
 
+static void want_broadcast(struct lab_case *k, int w, int root, size_t bytes)
+{
+    struct lab_world world = {.workers = w};
+    struct job j = {.bytes = bytes, .root = root, .text = text_of(root, bytes)};
+    bool clean =
+        !lab_failed(k) && lab_clean(k, lab_virtual(k, &world, body, &j));
+    for (int r = 0; clean && r < w; r++)
+        lab_want(k, j.whole[r],
+                 "%d workers, root %d, %zu bytes: worker %d has other bytes "
+                 "than the root",
+                 w, root, bytes, r);
+}
+
 static void broadcast(struct lab_case *k)
 {
     static const size_t sizes[] = {0, 1, 40000};
     for (int a = 0; a < WORLDS; a++)
-        for (int root = 0; root < worlds[a]; root++) {
-            const unsigned char *text = text_of(root, 40000);
-            for (int b = 0; b < 3 && !lab_failed(k); b++) {
-                struct lab_world world = {.workers = worlds[a]};
-                struct job j = {.bytes = sizes[b], .root = root, .text = text};
-                bool clean = lab_clean(k, lab_virtual(k, &world, body, &j));
-                for (int r = 0; clean && r < worlds[a]; r++)
-                    lab_want(k, j.whole[r],
-                             "%d workers, root %d, %zu bytes: worker %d has "
-                             "other bytes than the root",
-                             worlds[a], root, j.bytes, r);
-            }
-        }
+        for (int root = 0; root < worlds[a]; root++)
+            for (int b = 0; b < 3; b++)
+                want_broadcast(k, worlds[a], root, sizes[b]);
+    for (int i = 0; i < 6 && lab_hidden(k); i++) {
+        int w = (int)lab_pick(k, 3, 31);
+        want_broadcast(k, w, (int)lab_pick(k, 0, (size_t)w - 1),
+                       lab_pick(k, 1, 99999));
+    }
+}
+
+static void want_bytes(struct lab_case *k, int w, size_t bytes)
+{
+    struct lab_world world = {.workers = w};
+    struct job j = {.bytes = bytes,
+                    .root = w - 1,
+                    .text = text_of(w - 1, bytes)};
+    const struct lab_run *run = lab_virtual(k, &world, body, &j);
+    size_t sum = 0;
+    for (int r = 0; run && r < w; r++)
+        sum += (size_t)run->v->rank[r].bytes_out;
+    if (lab_clean(k, run))
+        lab_want(k, sum == (size_t)(w - 1) * bytes,
+                 "%d workers, %zu bytes: %zu bytes were sent in all, the "
+                 "formula gives %zu",
+                 w, bytes, sum, (size_t)(w - 1) * bytes);
 }
 
 static void bytes(struct lab_case *k)
 {
     static const size_t sizes[] = {0, 999, MOST_BYTES};
     for (int a = 0; a < WORLDS; a++)
-        for (int b = 0; b < 3 && !lab_failed(k); b++) {
-            int w = worlds[a];
-            struct lab_world world = {.workers = w};
-            struct job j = {.bytes = sizes[b],
-                            .root = w - 1,
-                            .text = text_of(w - 1, sizes[b])};
-            const struct lab_run *run = lab_virtual(k, &world, body, &j);
-            size_t sum = 0;
-            for (int r = 0; run && r < w; r++)
-                sum += (size_t)run->v->rank[r].bytes_out;
-            if (lab_clean(k, run))
-                lab_want(k, sum == (size_t)(w - 1) * j.bytes,
-                         "%d workers, %zu bytes: %zu bytes were sent in all, "
-                         "the formula gives %zu",
-                         w, j.bytes, sum, (size_t)(w - 1) * j.bytes);
-        }
+        for (int b = 0; b < 3 && !lab_failed(k); b++)
+            want_bytes(k, worlds[a], sizes[b]);
+    for (int i = 0; i < 4 && lab_hidden(k) && !lab_failed(k); i++)
+        want_bytes(k, (int)lab_pick(k, 3, 31), lab_pick(k, 1, MOST_BYTES));
 }
 
 // The time of the tree, or of the chain with the best number of pieces if that
@@ -232,6 +279,22 @@ static double least_seconds(int w, double bytes, double a, double b)
     return least;
 }
 
+static void want_time(struct lab_case *k, int w, size_t bytes, double a,
+                      double b, const char *name)
+{
+    double most = least_seconds(w, (double)bytes, a, b);
+    struct lab_world world = {.workers = w, .alpha_s = a, .bytes_per_s = b};
+    struct job j = {.bytes = bytes, .text = text_of(0, bytes)};
+    const struct lab_run *run = lab_virtual(k, &world, body, &j);
+    if (!lab_clean(k, run))
+        return;
+    lab_record(k, w, bytes, name, run->v->seconds);
+    lab_speed(k, run->v->seconds, most,
+              "%d workers, %zu bytes, a = %g s, B = %g bytes/s: took %.4g s, "
+              "the better of tree and chain takes %.4g s",
+              w, bytes, a, b, run->v->seconds, most);
+}
+
 static void in_time(struct lab_case *k)
 {
     static const struct {
@@ -239,25 +302,13 @@ static void in_time(struct lab_case *k)
     } nets[] = {{20e-6, 1.25e8}, {1e-3, 1e9}, {2e-6, 1e10}};
     for (int a = 1; a < WORLDS; a += 2)
         for (size_t bytes = 1000; bytes <= 600000; bytes *= 8)
-            for (int net = 0; net < 3; net++) {
-                int w = worlds[a];
-                double most =
-                    least_seconds(w, (double)bytes, nets[net].a, nets[net].b);
-                struct lab_world world = {.workers = w,
-                                          .alpha_s = nets[net].a,
-                                          .bytes_per_s = nets[net].b};
-                struct job j = {.bytes = bytes, .text = text_of(0, bytes)};
-                const struct lab_run *run = lab_virtual(k, &world, body, &j);
-                if (!lab_clean(k, run))
-                    return;
-                lab_record(k, w, bytes, net ? "seconds_other" : "seconds",
-                           run->v->seconds);
-                lab_speed(
-                    k, run->v->seconds, most,
-                    "%d workers, %zu bytes, a = %g s, B = %g bytes/s: took "
-                    "%.4g s, the better of tree and chain takes %.4g s",
-                    w, bytes, nets[net].a, nets[net].b, run->v->seconds, most);
-            }
+            for (int net = 0; net < 3; net++)
+                want_time(k, worlds[a], bytes, nets[net].a, nets[net].b,
+                          net ? "seconds_other" : "seconds");
+    for (int i = 0; i < 6 && lab_hidden(k); i++)
+        want_time(k, (int)lab_pick(k, 3, 31), lab_pick(k, 500, 900000),
+                  1e-6 * (double)lab_pick(k, 1, 2000),
+                  1e6 * (double)lab_pick(k, 20, 20000), "seconds_hidden");
 }
 
 static const struct lab_test tests[] = {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 8, STEPS = 3 };
+enum { MOST_WORKERS = 8, MOST_HIDDEN = 24, STEPS = 3 };
 
 enum kind { INTEGERS, NORMALS, INFINITE, OPPOSITE, TOO_LARGE };
 
@@ -24,7 +24,7 @@ struct run {
     // gradients are those of INTEGERS.
     enum kind kind;
     uint64_t seed; // for the random seconds before a worker sends; 0: none
-    float *p[MOST_WORKERS + 1]; // by rank: the parameters of each step
+    float *p[MOST_HIDDEN + 1]; // by rank: the parameters of each step
 };
 
 static float first(size_t i)
@@ -91,19 +91,34 @@ static int body(struct lab *l, void *arg)
     return err;
 }
 
-static bool run_open(struct lab_case *k, struct run *t, int w, size_t n)
+static bool run_open(struct lab_case *k, struct run *t, int w, struct job job)
 {
-    *t = (struct run){.job = {.n = n, .steps = STEPS, .lr = 0.25f}};
+    *t = (struct run){.job = job};
     bool whole = true;
     for (int r = 0; r <= w; r++)
-        whole = (t->p[r] = calloc(STEPS * n, sizeof(float))) && whole;
-    return lab_want(k, whole, "no memory for %d vectors of %zu", w, n);
+        whole = (t->p[r] = calloc((size_t)job.steps * job.n, sizeof(float))) &&
+                whole;
+    return lab_want(k, whole, "no memory for %d vectors of %zu", w, job.n);
 }
 
 static void run_close(struct run *t)
 {
-    for (int r = 0; r <= MOST_WORKERS; r++)
+    for (int r = 0; r <= MOST_HIDDEN; r++)
         free(t->p[r]);
+}
+
+static struct job job_of(size_t n)
+{
+    return (struct job){.n = n, .steps = STEPS, .lr = 0.25f};
+}
+
+// A rate that is no power of two, more steps, more workers.
+static struct job hidden_job(const struct lab_case *k, int *w)
+{
+    *w = (int)lab_pick(k, 9, MOST_HIDDEN);
+    return (struct job){.n = lab_pick(k, 3, 999),
+                        .steps = (int)lab_pick(k, 4, 9),
+                        .lr = (float)lab_pick(k, 11, 97) / 100};
 }
 
 // Checks every worker's parameters after every step, and the server's at the
@@ -121,22 +136,23 @@ static void want_parameters(struct lab_case *k, const struct run *t, int w)
             const float *is = t->p[r] + (r < w ? (size_t)step * t->job.n : 0);
             for (size_t i = 0; i < t->job.n && !lab_failed(k); i++)
                 lab_want(k, memcmp(&is[i], &p[i], sizeof p[i]) == 0,
-                         "%d workers, n = %zu, step %d: p[%zu] of %s %d is "
-                         "%.9g, the formula gives %.9g",
-                         w, t->job.n, step, i, r < w ? "worker" : "rank", r,
-                         (double)is[i], (double)p[i]);
+                         "%d workers, n = %zu, lr = %g, step %d: p[%zu] of %s "
+                         "%d is %.9g, the formula gives %.9g",
+                         w, t->job.n, (double)t->job.lr, step, i,
+                         r < w ? "worker" : "rank", r, (double)is[i],
+                         (double)p[i]);
         }
     }
 }
 
-static void run_kind(struct lab_case *k, int w, size_t n, enum kind kind,
+static void run_kind(struct lab_case *k, int w, struct job job, enum kind kind,
                      uint64_t seed)
 {
     struct lab_world world = {.workers = w, .servers = 1, .seed = seed};
     struct run t;
     if (lab_failed(k))
         return;
-    if (run_open(k, &t, w, n)) {
+    if (run_open(k, &t, w, job)) {
         t.kind = kind;
         t.seed = seed;
         if (lab_clean(k, lab_virtual(k, &world, body, &t)))
@@ -145,26 +161,37 @@ static void run_kind(struct lab_case *k, int w, size_t n, enum kind kind,
     run_close(&t);
 }
 
+static void want_bytes(struct lab_case *k, int w, struct job job)
+{
+    struct lab_world world = {.workers = w, .servers = 1};
+    struct run t;
+    const struct lab_run *run =
+        run_open(k, &t, w, job) ? lab_virtual(k, &world, body, &t) : NULL;
+    bool clean = lab_clean(k, run);
+    for (int r = 0; clean && r <= w; r++) {
+        size_t steps = (size_t)job.steps;
+        size_t law = 4 * job.n * steps * (size_t)(r < w ? 1 : w);
+        size_t out = (size_t)run->v->rank[r].bytes_out;
+        size_t in = (size_t)run->v->rank[r].bytes_in;
+        lab_record(k, w, job.n, r < w ? "bytes_out" : "server_out",
+                   (double)(out / steps));
+        lab_want(k, out == law && in == law,
+                 "%d workers, %d steps of %zu bytes: %s %d sent %zu bytes and "
+                 "received %zu, the formula gives %zu",
+                 w, job.steps, 4 * job.n, r < w ? "worker" : "rank", r, out, in,
+                 law);
+    }
+    run_close(&t);
+}
+
 static void bytes(struct lab_case *k)
 {
-    for (int w = 1; w <= MOST_WORKERS && !lab_failed(k); w++) {
-        struct lab_world world = {.workers = w, .servers = 1};
-        struct run t;
-        const struct lab_run *run =
-            run_open(k, &t, w, 1000) ? lab_virtual(k, &world, body, &t) : NULL;
-        bool clean = lab_clean(k, run);
-        for (int r = 0; clean && r <= w; r++) {
-            size_t law = 4000 * STEPS * (size_t)(r < w ? 1 : w);
-            size_t out = (size_t)run->v->rank[r].bytes_out;
-            size_t in = (size_t)run->v->rank[r].bytes_in;
-            lab_record(k, w, 1000, r < w ? "bytes_out" : "server_out",
-                       (double)out / STEPS);
-            lab_want(k, out == law && in == law,
-                     "%d workers, %d steps of 4000 bytes: %s %d sent %zu bytes "
-                     "and received %zu, the formula gives %zu",
-                     w, STEPS, r < w ? "worker" : "rank", r, out, in, law);
-        }
-        run_close(&t);
+    for (int w = 1; w <= MOST_WORKERS && !lab_failed(k); w++)
+        want_bytes(k, w, job_of(1000));
+    for (int i = 0; i < 3 && lab_hidden(k) && !lab_failed(k); i++) {
+        int w;
+        struct job job = hidden_job(k, &w);
+        want_bytes(k, w, job);
     }
 }
 
@@ -173,20 +200,35 @@ static void integers(struct lab_case *k)
     static const size_t sizes[] = {1, 2, 1000, 4096};
     for (int w = 1; w <= MOST_WORKERS; w++)
         for (int b = 0; b < 4; b++)
-            run_kind(k, w, sizes[b], INTEGERS, 0);
+            run_kind(k, w, job_of(sizes[b]), INTEGERS, 0);
+    for (int i = 0; i < 4 && lab_hidden(k); i++) {
+        int w;
+        struct job job = hidden_job(k, &w);
+        run_kind(k, w, job, INTEGERS, 0);
+    }
 }
 
 static void reruns(struct lab_case *k)
 {
     for (uint64_t seed = 1; seed <= 20; seed++)
-        run_kind(k, 2 + (int)(seed % 7), 500, NORMALS, seed);
+        run_kind(k, 2 + (int)(seed % 7), job_of(500), NORMALS, seed);
+    for (int i = 0; i < 4 && lab_hidden(k); i++) {
+        int w;
+        struct job job = hidden_job(k, &w);
+        run_kind(k, w, job, NORMALS, lab_pick(k, 21, 1 << 20));
+    }
 }
 
 static void overflow(struct lab_case *k)
 {
     for (int w = 2; w <= 5; w++)
         for (enum kind kind = INFINITE; kind <= TOO_LARGE; kind++)
-            run_kind(k, w, 100, kind, 0);
+            run_kind(k, w, job_of(100), kind, 0);
+    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+        int w;
+        struct job job = hidden_job(k, &w);
+        run_kind(k, w, job, (enum kind)(INFINITE + i), 0);
+    }
 }
 
 // Worker 1 stops responding in one of its calls: the server must name it.
@@ -199,7 +241,7 @@ static void deadline(struct lab_case *k)
                                       .deadline_s = 5,
                                       .kill = {.rank = 1, .call = call}};
             struct run t;
-            const struct lab_run *run = run_open(k, &t, w, 10)
+            const struct lab_run *run = run_open(k, &t, w, job_of(10))
                                             ? lab_virtual(k, &world, body, &t)
                                             : NULL;
             if (run) {
@@ -218,29 +260,39 @@ static void deadline(struct lab_case *k)
         }
 }
 
+static void want_time(struct lab_case *k, int w, struct job job, double a,
+                      double b)
+{
+    struct lab_world world = {.workers = w,
+                              .servers = 1,
+                              .alpha_s = a,
+                              .bytes_per_s = b};
+    struct run t;
+    const struct lab_run *run =
+        run_open(k, &t, w, job) ? lab_virtual(k, &world, body, &t) : NULL;
+    if (lab_clean(k, run)) {
+        double law = 2 * a + 2 * w * (double)job.n * 4 / b;
+        double is = run->v->seconds / job.steps;
+        lab_record(k, w, job.n, "seconds", is);
+        lab_speed(k, is, law,
+                  "%d workers, n = %zu: a step takes %.1f us, 2a + 2wS/B is "
+                  "%.1f us",
+                  w, job.n, is * 1e6, law * 1e6);
+    }
+    run_close(&t);
+}
+
 static void in_time(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS && !lab_failed(k); w++)
-        for (size_t n = 250; n <= 4000; n *= 4) {
-            struct lab_world world = {.workers = w,
-                                      .servers = 1,
-                                      .alpha_s = 20e-6,
-                                      .bytes_per_s = 1.25e8};
-            struct run t;
-            const struct lab_run *run =
-                run_open(k, &t, w, n) ? lab_virtual(k, &world, body, &t) : NULL;
-            if (lab_clean(k, run)) {
-                double s = (double)n * 4 / 1.25e8;
-                double law = STEPS * (2 * 20e-6 + 2 * w * s);
-                lab_record(k, w, n, "seconds", run->v->seconds / STEPS);
-                lab_speed(k, run->v->seconds, law,
-                          "%d workers, n = %zu: a step takes %.1f us, 2a + "
-                          "2wS/B is %.1f us",
-                          w, n, run->v->seconds / STEPS * 1e6,
-                          law / STEPS * 1e6);
-            }
-            run_close(&t);
-        }
+        for (size_t n = 250; n <= 4000; n *= 4)
+            want_time(k, w, job_of(n), 20e-6, 1.25e8);
+    for (int i = 0; i < 3 && lab_hidden(k) && !lab_failed(k); i++) {
+        int w;
+        struct job job = hidden_job(k, &w);
+        want_time(k, w, job, 1e-6 * (double)lab_pick(k, 1, 500),
+                  1e6 * (double)lab_pick(k, 10, 9000));
+    }
 }
 
 static const struct lab_test tests[] = {

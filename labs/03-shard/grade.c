@@ -33,14 +33,50 @@ static void for_maps(struct lab_case *k,
     static const size_t sizes[] = {1,  2,   3,   7,   8,   9,
                                    10, 100, 101, 719, 720, 2999};
     static const size_t slices[] = {1, 2, 5, 16, 1000};
+    char text[96];
     for (int a = 0; a < 12; a++)
         for (int b = 0; b < 5; b++)
             for (int s = 1; s <= MOST_SERVERS && !lab_failed(k); s++) {
                 struct map m = {sizes[a], slices[b], s};
-                char text[96];
                 say_map(text, &m);
                 each(k, &m, text);
             }
+    for (int i = 0; i < 20 && lab_hidden(k) && !lab_failed(k); i++) {
+        struct map m = {lab_pick(k, 1, MOST - 1), lab_pick(k, 1, 400),
+                        (int)lab_pick(k, 1, 40)};
+        say_map(text, &m);
+        each(k, &m, text);
+    }
+}
+
+// A vector that is too long to walk over: the sums of rows and elements, and
+// the last row.
+static void want_long(struct lab_case *k, size_t n, size_t slice, int servers)
+{
+    struct map m = {n, slice, servers};
+    size_t width = slice * (size_t)servers, rows = (n + width - 1) / width;
+    size_t rest = n - (rows - 1) * width, sum = 0;
+    char text[96];
+    say_map(text, &m);
+    for (int server = 0; server < servers && !lab_failed(k); server++) {
+        struct shard s = {0};
+        int err = shard_make(&s, n, slice, servers, server);
+        if (!lab_want(k, err == 0 && (size_t)s.rows == rows,
+                      "%s: shard_make() of server %d returned %d, with %d "
+                      "rows, not %zu",
+                      text, server, err, s.rows, rows))
+            return;
+        struct slice is = shard_slice(&s, (int)rows - 1);
+        size_t ought =
+            rest / (size_t)servers + ((size_t)server < rest % (size_t)servers);
+        size_t local = (rows - 1) * slice;
+        lab_want(k, is.n == ought && (is.n == 0 || is.local == local),
+                 "%s: the last row has %zu elements of server %d, from its "
+                 "%zu on, not %zu from %zu on",
+                 text, is.n, server, is.local, ought, local);
+        sum += shard_elements(&s);
+    }
+    lab_want(k, sum == n, "%s: the servers hold %zu elements", text, sum);
 }
 
 // Makes the shard of one server, whose number of rows must be possible.
@@ -126,6 +162,12 @@ static void balance_map(struct lab_case *k, const struct map *m,
 static void balance(struct lab_case *k)
 {
     for_maps(k, balance_map);
+    if (lab_hidden(k)) {
+        want_long(k, (1 << 24) + 3, lab_pick(k, 100, 999),
+                  (int)lab_pick(k, 2, 8));
+        want_long(k, 10000000000 + lab_pick(k, 0, 999),
+                  lab_pick(k, 100000, 999999), (int)lab_pick(k, 2, 8));
+    }
 }
 
 // The elements that a server gets of `len` that are dealt out like cards, to

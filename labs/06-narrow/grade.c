@@ -14,25 +14,25 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 8, STEPS = 16 };
+enum { MOST_WORKERS = 8, MOST_HIDDEN = 20, STEPS = 16 };
 
 static const size_t sizes[] = {1, 2, 7, 64, 1000};
 
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-enum kind { WHOLE, LARGE, SHORT, ANY };
+enum kind { WHOLE, LARGE, SHORT, ANY, TINY };
 
 struct job {
     enum kind kind;
     size_t n;
-    float *v[MOST_WORKERS];
+    float *v[MOST_HIDDEN];
     // For the tests of lab_step().
     const char *history; // 'x': an overflow
     float odd;           // the number that overflows
     float unit;          // a factor of the gradients in steps
-    struct loss_scale scale[MOST_WORKERS];
-    float seen[MOST_WORKERS][STEPS]; // the scale after each step
-    bool skip[MOST_WORKERS][STEPS];
+    struct loss_scale scale[MOST_HIDDEN];
+    float seen[MOST_HIDDEN][STEPS]; // the scale after each step
+    bool skip[MOST_HIDDEN][STEPS];
 };
 
 static float number(enum kind kind, int rank, size_t i)
@@ -45,6 +45,8 @@ static float number(enum kind kind, int rank, size_t i)
         return 1 + floorf(1024 * (float)rng_uniform(key, i)) / 1024;
     case ANY:
         return (float)rng_normal(key, i);
+    case TINY: // odd multiples of 2^-19; of 2^-24 after a factor of 2^-5
+        return (float)(2 * (i % 50) + 1) * 0x1p-19f;
     default:
         return (float)((rank + 1) * (1 + (int)(i % 13)));
     }
@@ -112,19 +114,30 @@ static double sum_of(const struct job *j, int w, size_t i)
     return sum;
 }
 
+static void want_sums(struct lab_case *k, enum kind kind, size_t n, int w)
+{
+    const struct job *j = exchanged(k, kind, n, w, NULL);
+    for (int r = 0; j && r < w; r++)
+        for (size_t i = 0; i < j->n; i++)
+            if (!lab_want(k, (double)j->v[r][i] == sum_of(j, w, i),
+                          "%d workers, n = %zu: v[%zu] of worker %d is %.9g, "
+                          "the sum is %.9g",
+                          w, j->n, i, r, (double)j->v[r][i], sum_of(j, w, i)))
+                return;
+}
+
 static void sums(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++)
-        for (int b = 0; b < SIZES; b++) {
-            const struct job *j = exchanged(k, WHOLE, sizes[b], w, NULL);
-            for (int r = 0; j && r < w; r++)
-                for (size_t i = 0; i < j->n; i++)
-                    lab_want(k, (double)j->v[r][i] == sum_of(j, w, i),
-                             "%d workers, n = %zu: v[%zu] of worker %d is "
-                             "%.9g, the sum is %g",
-                             w, j->n, i, r, (double)j->v[r][i],
-                             sum_of(j, w, i));
-        }
+        for (int b = 0; b < SIZES; b++)
+            want_sums(k, WHOLE, sizes[b], w);
+    for (int i = 0; i < 3 && lab_hidden(k); i++)
+        want_sums(k, SHORT, lab_pick(k, 30000, 99999), 2);
+    if (!lab_hidden(k))
+        return;
+    // The largest power of two that is at most 1/w is 2^-5.
+    want_sums(k, TINY, lab_pick(k, 100, 999),
+              (int)lab_pick(k, 17, MOST_HIDDEN));
 }
 
 // The number of elements that worker r owns, counted one after the other.
@@ -140,25 +153,34 @@ static size_t owned(size_t n, int w, int r)
     return count;
 }
 
+static void want_bytes(struct lab_case *k, size_t n, int w, bool record)
+{
+    const struct lab_run *run;
+    const struct job *j = exchanged(k, WHOLE, n, w, &run);
+    for (int r = 0; j && r < w; r++) {
+        size_t own = owned(j->n, w, r);
+        size_t law = 2 * (j->n - own + (size_t)(w - 1) * own);
+        size_t out = (size_t)run->v->rank[r].bytes_out;
+        size_t in = (size_t)run->v->rank[r].bytes_in;
+        if (record)
+            lab_record(k, w, j->n, "bytes_out", (double)out);
+        lab_want(k, out == law && in == law,
+                 "%d workers, n = %zu: worker %d, which owns %zu, sent %zu "
+                 "bytes and received %zu, the formula gives %zu",
+                 w, j->n, r, own, out, in, law);
+    }
+}
+
 static void bytes(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++)
-        for (int b = 0; b < SIZES; b++) {
-            const struct lab_run *run;
-            const struct job *j = exchanged(k, WHOLE, sizes[b], w, &run);
-            for (int r = 0; j && r < w; r++) {
-                size_t own = owned(j->n, w, r);
-                size_t law = 2 * (j->n - own + (size_t)(w - 1) * own);
-                size_t out = (size_t)run->v->rank[r].bytes_out;
-                size_t in = (size_t)run->v->rank[r].bytes_in;
-                if (b == SIZES - 1)
-                    lab_record(k, w, j->n, "bytes_out", (double)out);
-                lab_want(k, out == law && in == law,
-                         "%d workers, n = %zu: worker %d, which owns %zu, sent "
-                         "%zu bytes and received %zu, the formula gives %zu",
-                         w, j->n, r, own, out, in, law);
-            }
-        }
+        for (int b = 0; b < SIZES; b++)
+            want_bytes(k, sizes[b], w, b == SIZES - 1);
+    for (int i = 0; i < 3 && lab_hidden(k); i++)
+        want_bytes(k, lab_pick(k, 1001, 9999), (int)lab_pick(k, 9, MOST_HIDDEN),
+                   false);
+    if (lab_hidden(k)) // a float does not count so many elements
+        want_bytes(k, (1 << 24) + 3, 3, false);
 }
 
 static void large(struct lab_case *k)
@@ -174,17 +196,23 @@ static void large(struct lab_case *k)
     }
 }
 
+static void want_same(struct lab_case *k, size_t n, int w)
+{
+    const struct job *j = exchanged(k, ANY, n, w, NULL);
+    for (int r = 1; j && r < w; r++)
+        for (size_t i = 0; i < j->n; i++)
+            lab_want(k, memcmp(&j->v[r][i], &j->v[0][i], 4) == 0,
+                     "%d workers, n = %zu: v[%zu] is %.9g on worker %d and "
+                     "%.9g on worker 0",
+                     w, n, i, (double)j->v[r][i], r, (double)j->v[0][i]);
+}
+
 static void same(struct lab_case *k)
 {
-    for (int w = 2; w <= MOST_WORKERS; w++) {
-        const struct job *j = exchanged(k, ANY, 1000, w, NULL);
-        for (int r = 1; j && r < w; r++)
-            for (size_t i = 0; i < j->n; i++)
-                lab_want(k, memcmp(&j->v[r][i], &j->v[0][i], 4) == 0,
-                         "%d workers: v[%zu] is %.9g on worker %d and %.9g on "
-                         "worker 0",
-                         w, i, (double)j->v[r][i], r, (double)j->v[0][i]);
-    }
+    for (int w = 2; w <= MOST_WORKERS; w++)
+        want_same(k, 1000, w);
+    if (lab_hidden(k))
+        want_same(k, lab_pick(k, 1001, 5000), (int)lab_pick(k, 9, MOST_HIDDEN));
 }
 
 // Half the distance between neighbouring fp16 numbers near x. The distance is

@@ -14,19 +14,22 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORKERS = 4, STEPS = 12, MOST_N = 16, SEEDS = 12 };
+enum { WORKERS = 4, STEPS = 12, MOST_N = 64, SEEDS = 12 };
+enum { MOST_WORKERS = 6, MOST_STEPS = 40 };
 
 // A message of 40 bytes takes less than this, even if it waits for others.
 static const double slack_s = 3e-4;
 
 struct run {
     struct job job;
-    uint64_t seed;      // 0: all compute for the same time
-    bool early;         // some leave before others
-    int steps[WORKERS]; // pushes until a worker leaves
-    double pushed[WORKERS][2 * STEPS], answered[WORKERS][2 * STEPS];
-    double left[WORKERS];                    // when it leaves
-    float after[WORKERS][2 * STEPS][MOST_N]; // parameters in the answers
+    uint64_t seed; // 0: all compute for the same time
+    bool early;    // some leave before others
+    int workers;
+    int steps[MOST_WORKERS]; // pushes until a worker leaves
+    double pushed[MOST_WORKERS][MOST_STEPS];
+    double answered[MOST_WORKERS][MOST_STEPS];
+    double left[MOST_WORKERS];                     // when it leaves
+    float after[MOST_WORKERS][MOST_STEPS][MOST_N]; // p in the answers
     float served[MOST_N];
 };
 
@@ -83,30 +86,51 @@ static bool ends(struct lab_case *k, const struct lab_run *run,
     for (int r = 0; run && r < run->v->ranks; r++)
         gave_up = gave_up || run->v->rank[r].value != 0;
     if (run && !gave_up && run->v->deadlock[0])
-        return lab_want(k, false, "bound %d, %s: %s", t->job.bound,
-                        t->early ? "workers leave after 4, 6, 8 and 10 pushes"
-                                 : "each worker pushes 12 times",
+        return lab_want(k, false,
+                        "bound %d, %d workers, worker 0 pushes %d "
+                        "times%s: %s",
+                        t->job.bound, t->workers, t->steps[0],
+                        t->early ? ", worker r 2r times more" : "",
                         run->v->deadlock);
     return lab_clean(k, run);
 }
 
-// A run, or NULL if it failed. `early`: worker r leaves 2r steps later than
-// worker 0.
-static struct run *served(struct lab_case *k, int bound, uint64_t seed,
-                          bool early, const double *slow)
+// A job of `workers` workers that each push `steps` times; with `early` worker r
+// leaves 2r steps later than worker 0.
+struct shape {
+    int workers, steps;
+    size_t n;
+    bool early;
+};
+
+static const struct shape usual = {WORKERS, STEPS, 10, false};
+static const struct shape leaving = {WORKERS, 4, 10, true};
+
+static struct shape hidden_shape(const struct lab_case *k, bool early)
 {
-    struct lab_world world = {.workers = WORKERS,
+    return (struct shape){.workers = (int)lab_pick(k, 1, MOST_WORKERS),
+                          .steps = (int)lab_pick(k, 20, 28),
+                          .n = lab_pick(k, 17, MOST_N),
+                          .early = early};
+}
+
+// A run, or NULL if it failed.
+static struct run *served(struct lab_case *k, struct shape shape, int bound,
+                          uint64_t seed, const double *slow)
+{
+    struct lab_world world = {.workers = shape.workers,
                               .servers = 1,
                               .seed = seed,
                               .slow = slow};
     struct run *t = lab_failed(k) ? NULL : lab_memory(k, 1, sizeof *t);
     if (!t)
         return NULL;
-    t->job = (struct job){10, bound, 0.25f};
+    t->job = (struct job){shape.n, bound, 0.25f};
     t->seed = seed;
-    t->early = early;
-    for (int r = 0; r < WORKERS; r++)
-        t->steps[r] = early ? 4 + 2 * r : STEPS;
+    t->early = shape.early;
+    t->workers = shape.workers;
+    for (int r = 0; r < shape.workers; r++)
+        t->steps[r] = shape.steps + (shape.early ? 2 * r : 0);
     const struct lab_run *run = lab_virtual(k, &world, body, t);
     return ends(k, run, t) ? t : NULL;
 }
@@ -114,21 +138,33 @@ static struct run *served(struct lab_case *k, int bound, uint64_t seed,
 // The value of p[i] after the first `pushes` pushes of every worker.
 static double moved(const struct run *t, int pushes, size_t i)
 {
-    double x = (double)first(i), rate = LAB_FULL_STEP ? 0.25 : 0.25 / WORKERS;
-    for (int r = 0; r < WORKERS; r++)
+    double x = (double)first(i),
+           rate = LAB_FULL_STEP ? 0.25 : 0.25 / t->workers;
+    for (int r = 0; r < t->workers; r++)
         for (int s = 0; s < pushes && s < t->steps[r]; s++)
             x -= rate * (double)gradient(r, s, i);
     return x;
 }
 
+static void want_final(struct lab_case *k, struct shape shape)
+{
+    const struct run *t = served(k, shape, -1, 0, NULL);
+    // A third of a push is rounded.
+    double most = shape.workers & (shape.workers - 1) ? 1e-3 : 0;
+    for (size_t i = 0; t && i < t->job.n; i++) {
+        double ought = moved(t, shape.steps, i), is = (double)t->served[i];
+        lab_want(k, fabs(is - ought) <= most,
+                 "no bound, %d workers, n = %zu: after %d pushes each p[%zu] "
+                 "of the server is %.9g, not %.9g",
+                 shape.workers, shape.n, shape.steps, i, is, ought);
+    }
+}
+
 static void final(struct lab_case *k)
 {
-    const struct run *t = served(k, -1, 0, false, NULL);
-    for (size_t i = 0; t && i < t->job.n; i++)
-        lab_want(k, (double)t->served[i] == moved(t, STEPS, i),
-                 "no bound: after all pushes p[%zu] of the server is %.9g, not "
-                 "%.9g",
-                 i, (double)t->served[i], moved(t, STEPS, i));
+    want_final(k, usual);
+    for (int i = 0; i < 4 && lab_hidden(k); i++)
+        want_final(k, hidden_shape(k, false));
 }
 
 // How many pushes worker r has begun at time `at`.
@@ -140,36 +176,54 @@ static int begun(const struct run *t, int r, double at)
     return n;
 }
 
+static void want_spread(struct lab_case *k, struct shape shape, int bound,
+                        uint64_t seed)
+{
+    const struct run *t = served(k, shape, bound, seed, NULL);
+    for (int r = 0; t && r < t->workers; r++)
+        for (int s = 0; s < shape.steps; s++)
+            for (int o = 0; o < t->workers; o++) {
+                double at = t->answered[r][s];
+                lab_want(k, s + 1 - begun(t, o, at) <= bound,
+                         "bound %d, %d workers: push %d of worker %d is "
+                         "answered at %.2f ms, when worker %d has pushed %d "
+                         "times",
+                         bound, t->workers, s + 1, r, at * 1e3, o,
+                         begun(t, o, at));
+            }
+}
+
 static void spread(struct lab_case *k)
 {
     for (int bound = 0; bound <= 3; bound++)
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-            const struct run *t = served(k, bound, seed, false, NULL);
-            for (int r = 0; t && r < WORKERS; r++)
-                for (int s = 0; s < STEPS; s++)
-                    for (int o = 0; o < WORKERS; o++) {
-                        double at = t->answered[r][s];
-                        lab_want(k, s + 1 - begun(t, o, at) <= bound,
-                                 "bound %d: push %d of worker %d is answered "
-                                 "at %.2f ms, when worker %d has pushed %d "
-                                 "times",
-                                 bound, s + 1, r, at * 1e3, o, begun(t, o, at));
-                    }
-        }
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+            want_spread(k, usual, bound, seed);
+    for (int i = 0; i < 6 && lab_hidden(k); i++)
+        want_spread(k, hidden_shape(k, false), (int)lab_pick(k, 0, 7),
+                    lab_pick(k, 100, 1 << 20));
+}
+
+static void want_bsp(struct lab_case *k, struct shape shape, uint64_t seed)
+{
+    const struct run *t = served(k, shape, 0, seed, NULL);
+    for (int r = 0; t && r < t->workers; r++)
+        for (int s = 0; s < shape.steps; s++)
+            for (size_t i = 0; i < t->job.n; i++)
+                lab_want(k, (double)t->after[r][s][i] == moved(t, s + 1, i),
+                         "bound 0, push %d: worker %d of %d gets p[%zu] = "
+                         "%.9g, after all %d pushes it is %.9g",
+                         s + 1, r, t->workers, i, (double)t->after[r][s][i],
+                         t->workers * (s + 1), moved(t, s + 1, i));
 }
 
 static void bsp(struct lab_case *k)
 {
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        const struct run *t = served(k, 0, seed, false, NULL);
-        for (int r = 0; t && r < WORKERS; r++)
-            for (int s = 0; s < STEPS; s++)
-                for (size_t i = 0; i < t->job.n; i++)
-                    lab_want(k, (double)t->after[r][s][i] == moved(t, s + 1, i),
-                             "bound 0, push %d: worker %d gets p[%zu] = %.9g, "
-                             "after all %d pushes it is %.9g",
-                             s + 1, r, i, (double)t->after[r][s][i],
-                             WORKERS * (s + 1), moved(t, s + 1, i));
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        want_bsp(k, usual, seed);
+    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+        struct shape shape = hidden_shape(k, false);
+        shape.workers = 1 << shape.workers % 3; // so that sums are exact
+        want_bsp(k, shape, lab_pick(k, 100, 1 << 20));
     }
 }
 
@@ -179,7 +233,7 @@ static double allowed(const struct run *t, int r, int s)
 {
     double at = t->pushed[r][s];
     int need = s + 1 - t->job.bound;
-    for (int o = 0; o < WORKERS && t->job.bound >= 0; o++) {
+    for (int o = 0; o < t->workers && t->job.bound >= 0; o++) {
         int last = t->steps[o] - 1;
         if (need > last + 1) // it has left before
             at = fmax(at, t->left[o]);
@@ -191,7 +245,7 @@ static double allowed(const struct run *t, int r, int s)
 
 static void want_no_wait(struct lab_case *k, const struct run *t)
 {
-    for (int r = 0; t && r < WORKERS; r++)
+    for (int r = 0; t && r < t->workers; r++)
         for (int s = 0; s < t->steps[r]; s++)
             lab_want(k, t->answered[r][s] <= allowed(t, r, s) + slack_s,
                      "bound %d: worker %d sends push %d at %.2f ms and may go "
@@ -200,18 +254,26 @@ static void want_no_wait(struct lab_case *k, const struct run *t)
                      allowed(t, r, s) * 1e3, t->answered[r][s] * 1e3);
 }
 
-static void waiters(struct lab_case *k)
+// Tries all bounds with a shape, and hidden shapes.
+static void want_pace(struct lab_case *k, struct shape shape)
 {
     for (int bound = -1; bound <= 3; bound++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
-            want_no_wait(k, served(k, bound, seed, false, NULL));
+            want_no_wait(k, served(k, shape, bound, seed, NULL));
+    for (int i = 0; i < 6 && lab_hidden(k); i++)
+        want_no_wait(k, served(k, hidden_shape(k, shape.early),
+                               (int)lab_pick(k, 0, 7),
+                               lab_pick(k, 100, 1 << 20), NULL));
+}
+
+static void waiters(struct lab_case *k)
+{
+    want_pace(k, usual);
 }
 
 static void leave(struct lab_case *k)
 {
-    for (int bound = -1; bound <= 3; bound++)
-        for (uint64_t seed = 1; seed <= SEEDS; seed++)
-            want_no_wait(k, served(k, bound, seed, true, NULL));
+    want_pace(k, leaving);
 }
 
 // The earliest time at which all fast workers have their last answers. A step
@@ -244,7 +306,7 @@ static void pace(struct lab_case *k)
 {
     static const double slow[WORKERS + 1] = {1, 1, 1, 2, 1};
     for (int bound = -1; bound <= 3; bound++) {
-        const struct run *t = served(k, bound, 0, false, slow);
+        const struct run *t = served(k, usual, bound, 0, slow);
         if (!t)
             return;
         double is = 0, ought = explained(bound, 2 * (20e-6 + 40 / 1.25e8));

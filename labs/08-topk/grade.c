@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 8 };
+enum { MOST_WORKERS = 8, MOST_HIDDEN = 20 };
 
 static bool equal(float a, float b)
 {
@@ -84,19 +84,27 @@ static void want_owed(struct lab_case *k, const struct pack *p)
                  (double)p->owed[i], (double)p->sum[i]);
 }
 
+static void want_conserved(struct lab_case *k, size_t n, size_t most,
+                           uint64_t steps)
+{
+    struct pack *p = pack_of(k, n, most);
+    for (uint64_t step = 0; p && step < steps && !lab_failed(k); step++) {
+        for (size_t i = 0; i < n; i++)
+            p->g[i] = (float)rng_normal(rng_key(8, step), i);
+        if (packed(k, p))
+            want_owed(k, p);
+    }
+}
+
 static void conserve(struct lab_case *k)
 {
     static const size_t sizes[][2] = {{1, 1}, {5, 5}, {10, 1}, {1000, 37}};
-    for (int s = 0; s < 4; s++) {
-        struct pack *p = pack_of(k, sizes[s][0], sizes[s][1]);
-        for (uint64_t step = 0; p && step < 5; step++) {
-            for (size_t i = 0; i < p->n; i++)
-                p->g[i] = (float)rng_normal(rng_key(8, step), i);
-            if (!packed(k, p))
-                return;
-            want_owed(k, p);
-        }
-    }
+    for (int s = 0; s < 4; s++)
+        want_conserved(k, sizes[s][0], sizes[s][1], 5);
+    for (int i = 0; i < 3 && lab_hidden(k); i++)
+        want_conserved(k, lab_pick(k, 1001, 9000), lab_pick(k, 1, 200), 6);
+    if (lab_hidden(k)) // an index of 16 bits is too short
+        want_conserved(k, lab_pick(k, 70000, 90000), lab_pick(k, 300, 400), 1);
 }
 
 // Whether the contract sends x at i rather than y at j.
@@ -150,7 +158,7 @@ struct job {
     size_t n, k;
     struct {
         float *g, *owed, *sum;
-    } of[MOST_WORKERS];
+    } of[MOST_HIDDEN];
 };
 
 // Only k elements of each worker are not 0, so exactly these must be picked.
@@ -197,49 +205,62 @@ static const size_t sizes[][2] = {{8, 8}, {50, 3}, {1000, 10}, {1000, 100}};
 
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
+static void want_bytes(struct lab_case *k, size_t n, size_t most, int w)
+{
+    struct lab_world world = {.workers = w};
+    struct job *j = lab_failed(k) ? NULL : job_of(k, n, most, w);
+    const struct lab_run *run = j ? lab_virtual(k, &world, body, j) : NULL;
+    bool clean = lab_clean(k, run);
+    for (int r = 0; clean && r < w; r++) {
+        size_t law = 8 * j->k * (size_t)(w - 1);
+        size_t out = (size_t)run->v->rank[r].bytes_out;
+        size_t in = (size_t)run->v->rank[r].bytes_in;
+        lab_record(k, w, j->n, "bytes_out", (double)out);
+        lab_want(k, out == law && in == law,
+                 "%d workers, n = %zu, k = %zu: worker %d sent %zu bytes and "
+                 "received %zu, 8k(w-1) is %zu",
+                 w, n, j->k, r, out, in, law);
+    }
+}
+
 static void bytes(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++)
-        for (int s = 0; s < SIZES && !lab_failed(k); s++) {
-            struct lab_world world = {.workers = w};
-            struct job *j = job_of(k, sizes[s][0], sizes[s][1], w);
-            const struct lab_run *run =
-                j ? lab_virtual(k, &world, body, j) : NULL;
-            bool clean = lab_clean(k, run);
-            for (int r = 0; clean && r < w; r++) {
-                size_t law = 8 * j->k * (size_t)(w - 1);
-                size_t out = (size_t)run->v->rank[r].bytes_out;
-                size_t in = (size_t)run->v->rank[r].bytes_in;
-                lab_record(k, w, j->n, "bytes_out", (double)out);
-                lab_want(k, out == law && in == law,
-                         "%d workers, k = %zu: worker %d sent %zu bytes and "
-                         "received %zu, 8k(w-1) is %zu",
-                         w, j->k, r, out, in, law);
-            }
-        }
+        for (int s = 0; s < SIZES; s++)
+            want_bytes(k, sizes[s][0], sizes[s][1], w);
+    for (int i = 0; i < 3 && lab_hidden(k); i++)
+        want_bytes(k, lab_pick(k, 400, 3000), lab_pick(k, 1, 300),
+                   (int)lab_pick(k, 9, MOST_HIDDEN));
+}
+
+static void want_replicas(struct lab_case *k, size_t n, size_t most, int w)
+{
+    struct lab_world world = {.workers = w};
+    struct job *j = lab_failed(k) ? NULL : job_of(k, n, most, w);
+    if (!j || !lab_clean(k, lab_virtual(k, &world, body, j)))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        float sum = 0;
+        for (int r = 0; r < w; r++)
+            sum += j->of[r].g[i];
+        for (int r = 0; r < w; r++)
+            lab_want(k, equal(j->of[r].sum[i], sum),
+                     "%d workers, n = %zu, k = %zu: sum[%zu] of worker %d is "
+                     "%.9g; added in the order of the workers it is %.9g",
+                     w, n, most, i, r, (double)j->of[r].sum[i], (double)sum);
+    }
 }
 
 static void replicas(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++)
-        for (int s = 0; s < SIZES && !lab_failed(k); s++) {
-            struct lab_world world = {.workers = w};
-            struct job *j = job_of(k, sizes[s][0], sizes[s][1], w);
-            if (!j || !lab_clean(k, lab_virtual(k, &world, body, j)))
-                return;
-            for (size_t i = 0; i < j->n; i++) {
-                float sum = 0;
-                for (int r = 0; r < w; r++)
-                    sum += j->of[r].g[i];
-                for (int r = 0; r < w; r++)
-                    lab_want(k, equal(j->of[r].sum[i], sum),
-                             "%d workers, n = %zu, k = %zu: sum[%zu] of worker "
-                             "%d is %.9g; added in the order of the workers "
-                             "it is %.9g",
-                             w, j->n, j->k, i, r, (double)j->of[r].sum[i],
-                             (double)sum);
-            }
-        }
+        for (int s = 0; s < SIZES; s++)
+            want_replicas(k, sizes[s][0], sizes[s][1], w);
+    for (int i = 0; i < 3 && lab_hidden(k); i++)
+        want_replicas(k, lab_pick(k, 2000, 6000), lab_pick(k, 1, 400),
+                      (int)lab_pick(k, 9, MOST_HIDDEN));
+    if (lab_hidden(k))
+        want_replicas(k, lab_pick(k, 70000, 90000), 200, 3);
 }
 
 static void in_time(struct lab_case *k)

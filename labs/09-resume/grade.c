@@ -103,8 +103,41 @@ static struct disk *disk_with(struct lab_case *k, int saves, size_t bytes)
 
 static const size_t sizes[] = {1, 300, 5000};
 
+// Saves steps 0, 999999 and some between, with 0 bytes and more than a reader
+// wants, 40 on one disk, which has 16 descriptors.
+static void round_hidden(struct lab_case *k)
+{
+    struct disk *d = crash_new();
+    int step = 0;
+    for (int i = 0; i < 40 && d && !lab_failed(k); i++) {
+        char p[MOST + 1], ought[MOST];
+        int up = i == 0 ? 0 : i == 39 ? 999999 : i * 25000 + step % 7 + i % 3;
+        step = LAB_STEPS_DOWN ? 999999 - up : up;
+        size_t bytes = i % 5 ? lab_pick(k, 1, 900) + (size_t)i : 0;
+        size_t most = i % 3 ? sizeof p : bytes / 2;
+        content(step, bytes, ought);
+        memset(p, 7, sizeof p);
+        lab_want(k, checkpoint_save(d, step, ought, bytes) == 0,
+                 "save %d of one disk, step %d, %zu bytes, failed", i + 1, step,
+                 bytes);
+        int is = -7;
+        long n = checkpoint_resume(d, &is, p, most);
+        size_t got = bytes < most ? bytes : most;
+        lab_want(k, is == step && n == (long)got && !memcmp(p, ought, got),
+                 "save %d of one disk: of step %d with %zu bytes resume finds "
+                 "step %d and %ld bytes, for a buffer of %zu",
+                 i + 1, step, bytes, is, n, most);
+        if (i % 4 == 3)
+            lab_want(k, checkpoint_prune(d, 2) == 0,
+                     "save %d of one disk: checkpoint_prune(2) failed", i + 1);
+    }
+    crash_free(&d);
+}
+
 static void round_trip(struct lab_case *k)
 {
+    if (lab_hidden(k))
+        round_hidden(k);
     for (int s = 0; s < 3; s++)
         for (int saves = 0; saves <= 12; saves++) {
             struct disk *d = disk_with(k, saves, sizes[s]);
@@ -226,8 +259,29 @@ static void power(struct lab_case *k)
             each_call(k, old, sizes[s], true);
 }
 
+// A sync that fails: save must say so, and the checkpoint before remains.
+static void want_failure(struct lab_case *k)
+{
+    struct disk *d = disk_with(k, 2, 300);
+    if (!d)
+        return;
+    crash_fail_sync(d, 1);
+    int saved = save(d, 3, 300);
+    crash_fail_sync(d, 0);
+    lab_want(k, saved == -1,
+             "the first sync of save fails: checkpoint_save() of step %d "
+             "returned %d, not -1",
+             step_of(3), saved);
+    want_one(k, d, 2, 2, 300, "after a sync that failed");
+    lab_want(k, save(d, 4, 300) == 0, "the save after a failed sync failed");
+    want_one(k, d, 4, 4, 300, "a save after a failed sync");
+    crash_free(&d);
+}
+
 static void full(struct lab_case *k)
 {
+    if (lab_hidden(k))
+        want_failure(k);
     for (size_t space = 0; space < 320 && !lab_failed(k); space += 20) {
         struct disk *d = disk_with(k, 2, 300);
         if (!d)

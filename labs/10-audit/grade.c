@@ -111,6 +111,19 @@ static struct made make(uint64_t key, double base)
     return m;
 }
 
+// The key of row number i of a test. Hidden rows follow ROWS public ones.
+static uint64_t row_key(struct lab_case *k, uint64_t test, uint64_t i)
+{
+    if (i >= ROWS && lab_hidden(k))
+        return rng_key(test, lab_pick(k, ROWS, 1u << 30));
+    return rng_key(test, i);
+}
+
+static uint64_t rows_of(struct lab_case *k)
+{
+    return lab_hidden(k) ? 2 * ROWS : ROWS;
+}
+
 static bool near(double is, double ought)
 {
     return fabs(is / ought - 1) < 1e-9;
@@ -118,8 +131,8 @@ static bool near(double is, double ought)
 
 static void seconds(struct lab_case *k)
 {
-    for (uint64_t i = 0; i < ROWS; i++) {
-        struct made m = make(rng_key(10, i), 0.5);
+    for (uint64_t i = 0, n = rows_of(k); i < n; i++) {
+        struct made m = make(row_key(k, 10, i), 0.5);
         m.row.printed_seconds = 7;
         double is = audit_seconds(&m.row);
         lab_want(k, near(is, m.ought),
@@ -214,8 +227,8 @@ static void want_flaws(struct lab_case *k, uint64_t key, unsigned flaws)
 static void rows(struct lab_case *k)
 {
     static const unsigned printed[] = {0, BEST_OF, WARM_UP, NO_SUCH};
-    for (uint64_t i = 0; i < ROWS; i++) {
-        uint64_t key = rng_key(11, i);
+    for (uint64_t i = 0, n = rows_of(k); i < n; i++) {
+        uint64_t key = row_key(k, 11, i);
         unsigned flaws = printed[pick(key, 20, 4)] |
                          (pick(key, 21, 3) ? 0 : TOO_FEW) |
                          (pick(key, 22, 3) ? 0 : WRONG_TOTAL) |
@@ -227,8 +240,8 @@ static void rows(struct lab_case *k)
 
 static void sound(struct lab_case *k)
 {
-    for (uint64_t i = 0; i < ROWS; i++)
-        want_flaws(k, rng_key(12, i), 0);
+    for (uint64_t i = 0, n = rows_of(k); i < n; i++)
+        want_flaws(k, row_key(k, 12, i), 0);
 }
 
 // Changes row b in each setting of a set. The batch of all workers together
@@ -308,8 +321,8 @@ static void want_verdict(struct lab_case *k, uint64_t key)
 
 static void claims(struct lab_case *k)
 {
-    for (uint64_t i = 0; i < ROWS; i++)
-        want_verdict(k, rng_key(14, i));
+    for (uint64_t i = 0, n = rows_of(k); i < n; i++)
+        want_verdict(k, row_key(k, 14, i));
 }
 
 static const struct lab_test tests[] = {

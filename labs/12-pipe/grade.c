@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-enum { MOST_STAGES = 8, MOST_MICRO = 64 };
+enum { MOST_STAGES = 12, MOST_MICRO = 200 };
 
 struct job {
     struct pipe pipe;
@@ -43,8 +43,15 @@ static void whole_stage(struct lab_case *k, const struct pipe *p, int s)
              p->stages, i, 2 * p->micro);
 }
 
-static const double ones[MOST_STAGES] = {1, 1, 1, 1, 1, 1, 1, 1};
-static const double twos[MOST_STAGES] = {2, 2, 2, 2, 2, 2, 2, 2};
+static const double ones[MOST_STAGES] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+static const double twos[MOST_STAGES] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+
+// More stages and micro-batches than any public test has.
+static struct pipe hidden_pipe(const struct lab_case *k)
+{
+    return (struct pipe){(int)lab_pick(k, 7, MOST_STAGES),
+                         (int)lab_pick(k, 130, MOST_MICRO), ones, twos};
+}
 
 static void whole(struct lab_case *k)
 {
@@ -52,6 +59,11 @@ static void whole(struct lab_case *k)
         for (int m = 1; m <= 12; m++)
             for (int s = 0; s < p && !lab_failed(k); s++)
                 whole_stage(k, &(struct pipe){p, m, ones, twos}, s);
+    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+        struct pipe p = hidden_pipe(k);
+        for (int s = 0; s < p.stages && !lab_failed(k); s++)
+            whole_stage(k, &p, s);
+    }
 }
 
 // Waits until a neighbour has finished micro-batch m. It may finish others
@@ -114,44 +126,62 @@ static void order(struct lab_case *k)
     for (int p = 1; p <= 6; p++)
         for (int m = 1; m <= 12; m++)
             run(k, &j, &(struct pipe){p, m, ones, twos});
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        struct pipe p = hidden_pipe(k);
+        run(k, &j, &p);
+    }
+}
+
+static void want_memory(struct lab_case *k, const struct pipe *p)
+{
+    struct job j;
+    double seconds = run(k, &j, p);
+    for (int s = 0; seconds > 0 && s < p->stages; s++) {
+        int most = LAB_STAGES_DOWN ? s + 1 : p->stages - s;
+        lab_want(k, j.peak[s] <= most,
+                 "%d stages, %d micro-batches: stage %d holds %d, it may hold "
+                 "%d",
+                 p->stages, p->micro, s, j.peak[s], most);
+    }
 }
 
 static void memory(struct lab_case *k)
 {
-    struct job j;
     for (int p = 1; p <= 6; p++)
-        for (int m = 1; m <= 12; m++) {
-            double seconds = run(k, &j, &(struct pipe){p, m, ones, twos});
-            for (int s = 0; seconds > 0 && s < p; s++) {
-                int most = LAB_STAGES_DOWN ? s + 1 : p - s;
-                lab_want(k, j.peak[s] <= most,
-                         "%d stages, %d micro-batches: stage %d holds %d, it "
-                         "may hold %d",
-                         p, m, s, j.peak[s], most);
-            }
-        }
+        for (int m = 1; m <= 12; m++)
+            want_memory(k, &(struct pipe){p, m, ones, twos});
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        struct pipe p = hidden_pipe(k);
+        want_memory(k, &p);
+    }
+}
+
+static void want_bubble(struct lab_case *k, const struct pipe *p,
+                        const char *name)
+{
+    struct job j;
+    double is = run(k, &j, p), each = p->forward[0] + p->backward[0];
+    double ought = (p->micro + p->stages - 1) * each;
+    if (lab_failed(k))
+        return;
+    lab_record(k, p->stages, (size_t)p->micro, name, 1 - p->micro * each / is);
+    lab_want(k, is <= ought * (1 + 1e-9),
+             "%d equal stages, %d micro-batches, forward 1 s, backward %g s: "
+             "took %g s, (m+p-1)(f+b) is %g s",
+             p->stages, p->micro, p->backward[0], is, ought);
 }
 
 static void bubble(struct lab_case *k)
 {
-    static const double *const backwards[] = {ones, twos};
-    struct job j;
     for (int p = 1; p <= 6; p++)
-        for (int m = 1; m <= 32; m += m < 4 ? 1 : 4)
-            for (int b = 0; b < 2; b++) {
-                double is =
-                    run(k, &j, &(struct pipe){p, m, ones, backwards[b]});
-                double each = 1 + backwards[b][0], ought = (m + p - 1) * each;
-                if (lab_failed(k))
-                    return;
-                lab_record(k, p, (size_t)m,
-                           b ? "idle_backward_2" : "idle_backward_1",
-                           1 - m * each / is);
-                lab_want(k, is <= ought * (1 + 1e-9),
-                         "%d equal stages, %d micro-batches, forward 1 s, "
-                         "backward %g s: took %g s, (m+p-1)(f+b) is %g s",
-                         p, m, each - 1, is, ought);
-            }
+        for (int m = 1; m <= 32; m += m < 4 ? 1 : 4) {
+            want_bubble(k, &(struct pipe){p, m, ones, ones}, "idle_backward_1");
+            want_bubble(k, &(struct pipe){p, m, ones, twos}, "idle_backward_2");
+        }
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        struct pipe p = hidden_pipe(k);
+        want_bubble(k, &p, "idle_hidden");
+    }
 }
 
 // The largest of the stages' lower bounds. A stage computes all micro-batches.

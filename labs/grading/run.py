@@ -83,9 +83,9 @@ def why_it_ended(status, printed, program):
     return f"ended early with status {status}" + (f": {last[0]}" if last else "")
 
 
-def run_test(program, test, trace=None, csv=None):
+def run_test(program, test, trace=None, csv=None, seed=0):
     """Run one test of a build.Program and return its Result. `trace` and `csv`: paths of
-    files that check.c writes, or None."""
+    files that check.c writes, or None. `seed` draws hidden cases; 0: none."""
     folder = pathlib.Path(program.file).parent
     result, its = os.pipe()
     files = [open(path, mode) if path else None
@@ -94,9 +94,9 @@ def run_test(program, test, trace=None, csv=None):
     began = time.monotonic()
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
-            [program.judge, test, *map(str, fds), program.file], stdin=subprocess.DEVNULL,
-            stdout=out, stderr=out, env=OPTIONS, start_new_session=True,
-            cwd=folder,
+            [program.judge, test, *map(str, fds), program.file, str(seed)],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=OPTIONS,
+            start_new_session=True, cwd=folder,
             pass_fds=[fd for fd in fds if fd])
         os.close(its)
         try:

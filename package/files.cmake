@@ -57,7 +57,7 @@ install(DIRECTORY labs DESTINATION ${share} USE_SOURCE_PERMISSIONS
         PATTERN "__pycache__" EXCLUDE PATTERN "labs/out" EXCLUDE
         PATTERN "files.cmake" EXCLUDE PATTERN "reference.c" EXCLUDE
         PATTERN "second.c" EXCLUDE PATTERN "mutants.txt" EXCLUDE
-        PATTERN "unseen.txt" EXCLUDE)
+        PATTERN "unseen.txt" EXCLUDE PATTERN "hidden.txt" EXCLUDE)
 install(DIRECTORY core/base core/virtual DESTINATION ${share}/core
         FILES_MATCHING PATTERN "*.h" PATTERN "error.c"
         PATTERN "core/virtual/*.c" PATTERN "page.html")

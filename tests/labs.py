@@ -38,6 +38,7 @@ from grading import build, changes, lab  # noqa: E402
 from importlib.machinery import SourceFileLoader  # noqa: E402
 
 grade = SourceFileLoader("grade", str(TOP / "labs/grade")).load_module()
+SEED = 20261123  # any
 export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
 
 
@@ -67,13 +68,13 @@ def floor_of(folder):
     return int(re.search(r"\.floor = (\d+)", (folder / "grade.c").read_text())[1])
 
 
-def grade_text(its, builder, tests, text, stop=False, every=False):
+def grade_text(its, builder, tests, text, stop=False, every=False, seed=0):
     """Grade a file with this text: a row for each test."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "handed-in.c"
         path.write_text(text)
         program, _ = builder.build(path, folder)
-        return grade.run_tests(program, tests, stop=stop, every=every)
+        return grade.run_tests(program, tests, stop=stop, every=every, seed=seed)
 
 
 def judge_points(its, about):
@@ -86,9 +87,9 @@ def judge_points(its, about):
 
 
 def judge_right(builder, tests, path):
-    """Complaints about a right solution."""
+    """Complaints about a right solution, graded with hidden cases."""
     complaints = []
-    for row in grade_text(builder.lab, builder, tests, path.read_text()):
+    for row in grade_text(builder.lab, builder, tests, path.read_text(), seed=SEED):
         if not row.passed:
             said = row.result.said if row.result else f"needs {row.missing}"
             complaints.append(f"{path.name} fails {row.test['name']}: {said}")
@@ -130,6 +131,24 @@ def judge_mutant(builder, tests, one):
         return [f"{mutant.name} fails {last.test['name']}, not {mutant.value}: "
                 f"{last.result.said}"]
     print(f"  {mutant.name}: {last.test['name']}: {last.result.said}", flush=True)
+    return []
+
+
+def judge_hidden(builder, tests, one):
+    """Complaints about how one (wrong solution, reference) was graded with hidden
+    cases."""
+    mutant, path = one
+    try:
+        wrong = mutant.apply({path.name: path.read_text()})[path.name]
+        row = grade_text(builder.lab, builder, tests, wrong, stop=True, seed=SEED)[-1]
+    except ValueError as e:
+        return [f"{mutant.name}: {e}"]
+    except build.Refused as e:
+        return [] if mutant.value == "compile" else [f"{mutant.name}: {e}"]
+    if row.passed or row.test["name"] != mutant.value:
+        return [f"{mutant.name}: {row.test['name']} ends it, not {mutant.value}: "
+                f"{row.result.said}"]
+    print(f"  {mutant.name}: {row.test['name']}: {row.result.said}", flush=True)
     return []
 
 
@@ -190,6 +209,11 @@ def judge_lab(number, out):
                           wrong["mutants.txt"])
     complaints += at_once(functools.partial(judge_unseen, its, out),
                           wrong["unseen.txt"])
+    hidden = its.folder / "hidden.txt"
+    if hidden.exists():
+        complaints += at_once(functools.partial(judge_hidden, builder, tests),
+                              [(mutant, right[0])
+                               for mutant in changes.read(hidden, changes.MUTANT)])
     if not complaints:
         ours = [mutant for mutant, _ in wrong["mutants.txt"]]
         complaints += judge_break(ours, builder, tests, right[0].read_text())

@@ -27,6 +27,10 @@ void crash_set_space(struct disk *d, size_t bytes);
 // and returns -1. With 0 no sync fails.
 void crash_fail_sync(struct disk *d, int number);
 
+// Syncs the names that begin with `prefix`: a disk of several folders may name
+// its files "folder/file".
+void crash_sync_names(struct disk *d, const char *prefix);
+
 // Returns the number of pending changes: writes and changes of names that are
 // done but not synced.
 int crash_pending(const struct disk *d);

@@ -84,6 +84,14 @@ void crash_fail_sync(struct disk *d, int number)
     d->syncs_left = number;
 }
 
+void crash_sync_names(struct disk *d, const char *prefix)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->changes[i].kind != WRITE &&
+            strncmp(d->changes[i].name, prefix, strlen(prefix)) == 0)
+            d->changes[i].synced = true;
+}
+
 int crash_pending(const struct disk *d)
 {
     int pending = 0;
@@ -336,9 +344,7 @@ int disk_sync_folder(struct disk *d)
     enter(d);
     if (sync_fails(d))
         return -1;
-    for (int i = 0; i < d->n; i++)
-        if (d->changes[i].kind != WRITE)
-            d->changes[i].synced = true;
+    crash_sync_names(d, "");
     return 0;
 }
 

@@ -6,6 +6,14 @@ lockstep_library(labs
 lockstep_test(sandbox LINKS labs)
 lockstep_test(disk LINKS labs)
 
+# The product's checkpoints, on the disk of lab 9: its calls of the system are replaced.
+lockstep_test(folder_crash LINKS whole labs)
+if(TARGET test_folder_crash)
+  foreach(call mkdir openat write fsync close rename renameat unlink unlinkat rmdir)
+    target_link_options(test_folder_crash PRIVATE -Wl,--wrap=${call})
+  endforeach()
+endif()
+
 file(GLOB lab_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS labs/[0-9]*)
 if(NOT LOCKSTEP_SANITIZE) # labs/grade adds sanitizers itself
   add_library(lab_check OBJECT labs/check.c)

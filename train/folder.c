@@ -151,14 +151,12 @@ int folder_hold(const char *path)
     return fd;
 }
 
-// Rename the checkpoint before deleting its files, so that no folder with a
-// checkpoint's name is incomplete.
-static int remove_checkpoint(const char *out, int n)
+// Renames a checkpoint that is not held to .old-N.
+static int set_aside(const char *out, int n)
 {
     char path[PATH], old[PATH];
     if (text_into(path, sizeof path, "%s/checkpoint-%d", out, n) ||
-        text_into(old, sizeof old, "%s/.old-%d", out, n) ||
-        file_remove_folder(old))
+        text_into(old, sizeof old, "%s/.old-%d", out, n))
         return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
@@ -167,7 +165,15 @@ static int remove_checkpoint(const char *out, int n)
         fail("%s: %s", path, strerror(errno));
     if (fd >= 0)
         close(fd);
-    return rc || held ? rc : file_remove_folder(old);
+    return rc;
+}
+
+static int remove_old(const char *out, int n)
+{
+    char old[PATH];
+    if (text_into(old, sizeof old, "%s/.old-%d", out, n))
+        return -1;
+    return file_remove_folder(old);
 }
 
 static int descending(const void *a, const void *b)
@@ -176,10 +182,16 @@ static int descending(const void *a, const void *b)
     return (y > x) - (y < x);
 }
 
+// No folder with a checkpoint's name may lack files, also after a loss of power.
+// So files are removed only when their folder's other name is on the disk, and
+// checkpoints only when the names of those that stay are there: an earlier save
+// may have been killed before it synced them.
 int folder_prune(const char *out, int keep)
 {
     enum { MOST = 4096 };
     int numbers[MOST], count = 0, rc = 0;
+    if (sync_folder(out))
+        return -1;
     DIR *d = opendir(out);
     if (!d)
         return fail("%s: %s", out, strerror(errno));
@@ -193,8 +205,13 @@ int folder_prune(const char *out, int keep)
                  file_remove_folder(path);
     }
     closedir(d);
+    if (rc || !keep || count <= keep)
+        return rc ? -1 : 0;
     qsort(numbers, (size_t)count, sizeof *numbers, descending);
-    for (int i = keep; keep && !rc && i < count; i++)
-        rc = remove_checkpoint(out, numbers[i]);
+    for (int i = keep; !rc && i < count; i++)
+        rc = set_aside(out, numbers[i]);
+    rc = rc || sync_folder(out);
+    for (int i = keep; !rc && i < count; i++)
+        rc = remove_old(out, numbers[i]);
     return rc ? -1 : 0;
 }

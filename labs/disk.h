@@ -38,8 +38,8 @@ int disk_sync(struct disk *d, int file);
 int disk_close(struct disk *d, int file);
 
 // disk_rename() gives a file another name; it replaces a file that has that
-// name. disk_sync_folder() syncs all names. All three return 0, or -1 if there is
-// no such file or the disk has an error.
+// name. disk_sync_folder() syncs all names. All three return 0, or -1 if there
+// is no such file or the disk has an error.
 int disk_rename(struct disk *d, const char *from, const char *to);
 int disk_remove(struct disk *d, const char *name);
 int disk_sync_folder(struct disk *d);

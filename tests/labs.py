@@ -9,8 +9,6 @@ The handout and grade.c state the same points. If a lab has another right soluti
 second.c, it scores 70 points, too. The wrong solutions of unseen.txt, whose authors had
 not read grade.c, are graded by the command itself.
 
-labs.py cheats OUT - checks that files that cheat gain nothing and harm nothing.
-
 labs.py export OUT - checks that a tree made by labs/export can build and grade without
 this tree. In every variant the reference has all points and the skeleton its floor; a
 solution of another variant has fewer points. No reference is in the exported tree. Every
@@ -22,39 +20,27 @@ idle and on a busy machine.
 
 import functools
 import json
-import multiprocessing
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "labs"))
-from grading import build, changes, lab  # noqa: E402
+from grading import batch, build, changes, lab, run, score  # noqa: E402
 from importlib.machinery import SourceFileLoader  # noqa: E402
 
-grade = SourceFileLoader("grade", str(TOP / "labs/grade")).load_module()
 SEED = 20261123  # any
 export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
-
-
-def stay_apart(cores):
-    """Keep this process of a pool on a core of its own."""
-    number = multiprocessing.current_process()._identity[0]
-    os.sched_setaffinity(0, {cores[number % len(cores)]})
 
 
 def at_once(judge, items):
     """All complaints of judge() about the items, in as many processes as there are
     cores."""
-    cores = sorted(os.sched_getaffinity(0))
-    with multiprocessing.get_context("fork").Pool(len(cores), stay_apart,
-                                                  (cores,)) as pool:
-        return sum(pool.map(judge, items, chunksize=1), [])
+    with batch.pool(len(os.sched_getaffinity(0))) as pool:
+        return sum(pool.map(judge, items), [])
 
 
 def points_in_handout(text):
@@ -74,7 +60,7 @@ def grade_text(its, builder, tests, text, stop=False, every=False, seed=0):
         path = pathlib.Path(folder) / "handed-in.c"
         path.write_text(text)
         program, _ = builder.build(path, folder)
-        return grade.run_tests(program, tests, stop=stop, every=every, seed=seed)
+        return score.run_tests(program, tests, stop=stop, every=every, seed=seed)
 
 
 def judge_points(its, about):
@@ -99,8 +85,8 @@ def judge_right(builder, tests, path):
 def judge_skeleton(its, builder, about):
     with tempfile.TemporaryDirectory() as folder:
         program, _ = builder.build(its.folder / "skeleton.c", folder, werror=True)
-        rows = grade.run_tests(program, about["tests"])
-    got, _ = grade.points_of(rows)
+        rows = score.run_tests(program, about["tests"])
+    got, _ = score.points_of(rows)
     if got != about["floor"]:
         yield f"the skeleton scores {got}, grade.c declares {about['floor']}"
     done = subprocess.run(
@@ -179,7 +165,7 @@ def judge_unseen(its, out, one):
 def judge_break(all_mutants, builder, tests, text):
     for mutant in all_mutants:
         wrong = mutant.apply({"reference.c": text})["reference.c"]
-        found = grade.found_by(grade_text(builder.lab, builder, tests, wrong,
+        found = score.found_by(grade_text(builder.lab, builder, tests, wrong,
                                           every=True))
         if [row.test["name"] for row in found] == [mutant.value]:
             return
@@ -230,7 +216,7 @@ def measured(its, builder, tests, out):
         with tempfile.TemporaryDirectory() as folder:
             program, _ = builder.build(its.folder / name, folder)
             for test in tests:
-                result = grade.run.run_test(program, test["name"], csv=table)
+                result = run.run_test(program, test["name"], csv=table)
                 seen.append((name, test["name"], result.part, result.said))
         seen.append(table.read_text())
     return seen
@@ -263,185 +249,6 @@ def run_job(*words):
     done = subprocess.run([str(word) for word in words], capture_output=True,
                           text=True, check=False)
     return done.returncode, done.stdout + done.stderr
-
-
-# For each cheat: the text put before lab_exchange(), the new first statement of
-# lab_exchange(), and the message of the refusal. None instead of a message: the
-# file can be graded, and has the skeleton's points. 0: it can be graded, and
-# has no points.
-CHEATS = {
-    "forks": ("int fork(void);", "fork();", "uses fork"),
-    "sleeps": ("int usleep(unsigned);", "usleep(1);", "uses usleep"),
-    "writes": ("int creat(const char *, int);", 'creat("mark", 384);',
-               "uses creat"),
-    "reads": ('#include "/etc/passwd"', "", "includes /etc/passwd"),
-    "borrows": ('#include "{tree}/labs/04-ring/reference.c"', "", "includes"),
-    "reads_by_error": ('#include "/etc/passwd"\n#error stop', "",
-                       "includes /etc/passwd"),
-    "never_compiles": ("#define A(x) x x x x x x x x x x x x x x x x\n"
-                       "#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\nB(int y;)", "",
-                       "does not compile"),
-    "exits": ("void exit(int);", "exit(0);", "uses exit"),
-    "allocates": ("#include <stdlib.h>", "void *volatile p = malloc(9);\n    (void)p;",
-                  "uses malloc"),
-    "speaks_assembler": ("", '__asm__ volatile("nop");', "assembler"),
-    "runs_first": ("static volatile int x;\n__attribute__((constructor)) static "
-                   "void f(void)\n{\n    x = 1;\n}", "",
-                   "the attribute constructor"),
-    "replaces_the_judge": ("int lab_want(void);\nint lab_want(void)\n"
-                           "{\n    return 1;\n}", "", "defines lab_want"),
-    "asks_the_judge": ("int lab_release(struct lab *l);", "lab_release(l);",
-                       "uses lab_release"),
-    "prints_points": ("#include <stdio.h>", r'printf("{{\"ok\": true, \"said\": '
-                      r'\"\"}}\n70/70\n");', None),
-    "crashes": ("", "__builtin_trap();", 0),
-    "runs_in_circles": ("", "for (volatile int on = 1; on;)\n        ;", 0),
-    "shares_memory": ("static float *volatile all[16];", "all[l->rank] = v;",
-                      "static variables"),
-    "sets_the_clock": ("struct its {{ void *c; int id; double now; }};",
-                       "((struct its *)*(void **)l->state)->now = 0;", 0),
-    "brings_code": ('static const unsigned char words[] __attribute__((section('
-                    '".text.words"))) = {{0xc3}};', "(void)words;",
-                    "the attribute section"),
-    "breaks_a_line": ('static const int x __attribute__((section(".a,\\"ax\\"\\n'
-                      'nop\\n.section .b"))) = 1;', "(void)x;",
-                      "the attribute section"),
-    "labels_a_name": ('int count(void) __asm__("fork");', "count();", "assembler"),
-    "moves_a_stream": ("#include <stdio.h>", "stderr->_fileno = 3;", "_fileno"),
-    "calls_data": ("static const unsigned char x[] = {{0xc3}};",
-                   "((void (*)(void))(unsigned long)x)();", "casts to a function"),
-    "calls_data_by_a_type": ("typedef void (*run)(void);\nstatic const unsigned char "
-                             "x[] = {{0xc3}};", "((run)(unsigned long)x)();",
-                             "casts to a function"),
-    "calls_data_by_a_union": ("static const unsigned char x[] = {{0xc3}};",
-                              "union {{ const void *p; void (*f)(void); }} u = {{x}};"
-                              "\n    u.f();", 0),
-    "renames_a_function": ("int count(void);\n#pragma redefine_extname count fork",
-                           "count();", "the pragma"),
-    "speaks_for_the_grader": ('#include "labs/answer.h"', "", "includes"),
-    "reads_the_seed": ("extern char **environ;", "if (environ[0]) return 0;",
-                       "uses environ"),
-    "writes_on_every_descriptor": (
-        "#include <stdio.h>\n#include <string.h>",
-        'for (int i = 3; i < 400; i++) {{\n        memcpy((char *)stdout + 112, &i, 4);'
-        '\n        fputs("{{\\"ok\\": true, \\"part\\": 1, \\"said\\": \\"\\"}}", '
-        "stdout);\n    }}", 0),
-    "replaces_the_calls": ('#include "labs/ops.h"', "", "includes"),
-    "counts_for_itself": ("", "struct none {{ int (*send)(void); }} mine = {{0}};\n    "
-                          "l->ops = (const struct lab_ops *)&mine;", 0),
-    "turns_back_the_clock": ("", "lab_compute(l, -1e9);", None),
-    "sends_more_than_it_has": ("", "struct lab_req big;\n    lab_isend(l, 0, v, "
-                               "(size_t)1 << 40, &big);", 0),
-    "never_waits": ("", "struct lab_req r;\n    for (int i = 0; i < 9999; i++)\n"
-                    "        lab_isend(l, !l->rank, v, 4, &r);", 0),
-    "takes_all_memory": ("", "while (lab_alloc(l, 1 << 20, 64))\n        ;", 0),
-    "prints_for_ever": ("#include <stdio.h>", "for (;;)\n        "
-                        'printf("%099d", 7);', 0),
-    "recurses": ("static int f(volatile int x)\n{{\n    return x ? f(x + 1) + 1 : 0;"
-                 "\n}}", "if (f(1) == 7)\n        return -1;", 0),
-}
-
-
-def cheat_text(text, before, first):
-    """The skeleton with a cheat in it."""
-    at = text.index("int lab_exchange(")
-    body = text[at:].replace("{\n", "{\n    " + first + "\n", 1) if first \
-        else text[at:]
-    return text[:at] + before + "\n\n" + body
-
-
-def judge_cheat(its, out, name):
-    """Complaints about how one cheat was graded, by the command itself."""
-    before, first, said = CHEATS[name]
-    before, first = (text.replace("{tree}", str(TOP)).replace("{{", "{")
-                     .replace("}}", "}") for text in (before, first))
-    complaints = []
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        (folder / "results").mkdir()
-        (folder / "results/build").symlink_to(pathlib.Path(out).resolve())
-        path = folder / "mine" / its.file
-        path.parent.mkdir()
-        path.write_text(cheat_text((its.folder / "skeleton.c").read_text(), before,
-                                   first))
-        status, printed = run_job(TOP / "labs/grade", its.number, path, "--out",
-                                  folder / "results")
-        result = json.loads(
-            (folder / f"results/{its.number:02}/results.json").read_text())
-        left = sorted(os.listdir(path.parent))
-    most = floor_of(its.folder) if said is None else 0
-    if status != 1:
-        complaints.append(f"{name}: status {status}: {printed}")
-    if result["score"] != most:
-        complaints.append(f"{name}: {result['score']} points, not {most}: {printed}")
-    refused = isinstance(said, str)
-    if said not in result["output"] if refused else result["output"]:
-        complaints.append(f"{name}: {result['output']!r} does not say {said!r}")
-    if left != [its.file]:
-        complaints.append(f"{name}: left {left}")
-    return complaints
-
-
-def judge_commands():
-    """For a file that it cannot read or write, a command prints one line and
-    exits with status 2."""
-    complaints = []
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        (folder / "file").write_text("")
-        (folder / "mine").mkdir()
-        right = TOP / "labs/04-ring/reference.c"
-        for words in (["labs/grade", "4", folder / "none.c"],
-                      ["labs/grade", "4", right, "--out", folder / "file"],
-                      ["labs/grade", "4", "--batch", folder / "mine", "--csv",
-                       folder / "none/x.csv"],
-                      ["labs/export", "F26", folder / "file", "4"]):
-            status, said = run_job(TOP / words[0], *words[1:])
-            if status != 2 or said.count("\n") != 1:
-                complaints.append(f"{words}: status {status}: {said}")
-        said = run_job(TOP / "labs/grade", "4", "--out", folder / "mine", right)[1]
-        if f"{right}" not in said or "usage" in said:
-            complaints.append(f"a file after the options: {said}")
-    return complaints
-
-
-def judge_guard():
-    """A compiler may keep the value that guards the stack in a variable, as on ARM."""
-    its, was = lab.find("4"), os.environ.get("CC", "cc")
-    with tempfile.TemporaryDirectory() as folder:
-        builder = build.Builder(its, folder, ours=True)
-        os.environ["CC"] = "gcc -fstack-protector-all -mstack-protector-guard=global"
-        try:
-            builder.take(its.folder / "reference.c", pathlib.Path(folder), build.FLAGS)
-        except build.Refused as why:
-            return [f"with {os.environ['CC']}: {why}"]
-        finally:
-            os.environ["CC"] = was
-    return []
-
-
-def judge_orphans():
-    """A process that a test started ends when the test ends."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = pathlib.Path(folder) / "starts-another"
-        program.write_text("#!/bin/sh\nsleep 600 &\necho $! >pid\n")
-        program.chmod(0o700)
-        grade.run.run_test(build.Program(program, program), "any")
-        pid = int((pathlib.Path(folder) / "pid").read_text())
-        status = pathlib.Path(f"/proc/{pid}/status")
-        for _ in range(300):
-            if not status.exists() or "State:\tZ" in status.read_text():
-                return []
-            time.sleep(0.1)
-        os.kill(pid, signal.SIGKILL)
-    return [f"process {pid} outlives the test that started it"]
-
-
-def judge_cheats(out):
-    its = lab.find("4")
-    builder = build.Builder(its, out)
-    builder.judge(), builder.around()
-    return at_once(functools.partial(judge_cheat, its, out), list(CHEATS))
 
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|->|[-+<>=!&|*/%]=|&&|\|\||"
@@ -568,9 +375,7 @@ def judge_exports():
 
 def main():
     what, out, *more = sys.argv[1:]
-    if what == "cheats":
-        complaints = judge_cheats(out) + judge_guard() + judge_orphans() + judge_commands()
-    elif what == "export":
+    if what == "export":
         complaints = judge_exports()
     elif what == "load":
         complaints = judge_load(more, out)

@@ -182,10 +182,10 @@ static int descending(const void *a, const void *b)
     return (y > x) - (y < x);
 }
 
-// No folder with a checkpoint's name may lack files, also after a loss of power.
-// So files are removed only when their folder's other name is on the disk, and
-// checkpoints only when the names of those that stay are there: an earlier save
-// may have been killed before it synced them.
+// No folder with a checkpoint's name may lack files, also after a loss of
+// power. So files are removed only when their folder's other name is on the
+// disk, and checkpoints only when the names of those that stay are there: an
+// earlier save may have been killed before it synced them.
 int folder_prune(const char *out, int keep)
 {
     enum { MOST = 4096 };

@@ -95,8 +95,8 @@ static bool ends(struct lab_case *k, const struct lab_run *run,
     return lab_clean(k, run);
 }
 
-// A job of `workers` workers that each push `steps` times; with `early` worker r
-// leaves 2r steps later than worker 0.
+// A job of `workers` workers that each push `steps` times; with `early` worker
+// r leaves 2r steps later than worker 0.
 struct shape {
     int workers, steps;
     size_t n;

@@ -13,8 +13,9 @@ import signal
 import sys
 import tempfile
 import time
+import zipfile
 
-from labs import TOP, at_once, floor_of, run_job, with_values
+from labs import TOP, at_once, export, floor_of, run_job, with_values
 from grading import build, changes, lab, run
 
 
@@ -224,6 +225,31 @@ def judge_guard():
     return []
 
 
+def judge_gradescope():
+    """Gradescope's zip grades a submission, and says when a file is missing."""
+    complaints = []
+    right = with_values((TOP / "labs/12-pipe/reference.c").read_text(),
+                        export.variant_of("F26", lab.find("12")))
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        said = run_job(TOP / "labs/export", "F26", folder / "x.zip", "12",
+                       "--gradescope", "--seed", "4711")
+        with zipfile.ZipFile(folder / "x.zip") as archive:
+            archive.extractall(folder / "source")
+            for info in archive.infolist():
+                (folder / "source" / info.filename).chmod(info.external_attr >> 16)
+        (folder / "submission").mkdir()
+        for name, score in (("none.c", 0), ("pipe.c", 70)):
+            (folder / "submission" / name).write_text(right)
+            done = run_job("env", f"AUTOGRADER={folder}",
+                           folder / "source/run_autograder")
+            result = json.loads((folder / "results/results.json").read_text())
+            if result["score"] != score or (score == 0) != ("try: cp" in
+                                                            result["output"]):
+                complaints.append(f"Gradescope, {name}: {result}: {said}: {done}")
+    return complaints
+
+
 # What the handouts allow: a right solution is not refused for it, by any compiler.
 HELPFUL = r'''#include "labs/04-ring/ring.h"
 #include <ctype.h>
@@ -306,7 +332,7 @@ def main():
     out = sys.argv[1]
     complaints = judge_cheats(out) + judge_guard() + judge_orphans()
     complaints += judge_allowed()
-    complaints += judge_commands() + judge_batch(out)
+    complaints += judge_commands() + judge_batch(out) + judge_gradescope()
     print("\n".join(complaints) or "cheats: passed")
     return 1 if complaints else 0
 

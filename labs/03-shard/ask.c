@@ -20,7 +20,7 @@ static struct told kept[KEPT]; // by index
 static struct told *ask_shard(const struct shard *s)
 {
     struct told *t = &kept[s->index % KEPT];
-    size_t width = s->slice * (size_t)s->servers, rows = s->n / width + 2;
+    size_t rows = s->n / s->slice / (size_t)s->servers + 2;
     size_t most = rows < SHARD_TABLE ? rows : SHARD_TABLE;
     t->facts = (struct shard_facts){.shard = *s};
     t->most = (int)most;

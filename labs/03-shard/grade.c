@@ -54,8 +54,10 @@ static void for_maps(struct lab_case *k,
 static void want_long(struct lab_case *k, size_t n, size_t slice, int servers)
 {
     struct map m = {n, slice, servers};
-    size_t width = slice * (size_t)servers, rows = (n + width - 1) / width;
-    size_t rest = n - (rows - 1) * width, sum = 0;
+    size_t whole = (size_t)servers * slice, rows = n / whole, sum = 0;
+    size_t rest = n % whole;
+    rest = rest ? rest : whole;
+    rows += rest < whole;
     char text[96];
     say_map(text, &m);
     for (int server = 0; server < servers && !lab_failed(k); server++) {

@@ -33,6 +33,7 @@ static long left; // calls until the process is killed
 static int folders;
 static int files[FDS]; // descriptor of the disk and 1, by real descriptor
 
+// The linker sends every call of NAME to __wrap_NAME, and __real_NAME to NAME.
 int __real_mkdir(const char *path, mode_t mode);
 int __real_openat(int at, const char *path, int flags, ...);
 ssize_t __real_write(int fd, const void *p, size_t bytes);
@@ -43,6 +44,16 @@ int __real_renameat(int a, const char *from, int b, const char *to);
 int __real_unlink(const char *path);
 int __real_unlinkat(int at, const char *path, int flags);
 int __real_rmdir(const char *path);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_openat(int at, const char *name, int flags, mode_t mode);
+ssize_t __wrap_write(int fd, const void *p, size_t bytes);
+int __wrap_fsync(int fd);
+int __wrap_close(int fd);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_renameat(int a, const char *from, int b, const char *to);
+int __wrap_unlink(const char *path);
+int __wrap_unlinkat(int at, const char *path, int flags);
+int __wrap_rmdir(const char *path);
 
 // ---- the folders of the disk
 

@@ -20,7 +20,8 @@ RUN, NEAREST = 16, 3
 def runs(text):
     """The runs of RUN words of a C file, without comments."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
-    words = [w if w in KNOWN or not re.match(r"[A-Za-z_]", w) or
+    words = ['""' if w[0] == '"' else
+             w if w in KNOWN or not re.match(r"[A-Za-z_]", w) or
              re.match(r"(lab|disk|mem|str)_?", w) else "x" for w in TOKEN.findall(text)]
     return {tuple(words[i:i + RUN]) for i in range(len(words) - RUN + 1)}
 

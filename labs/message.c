@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-// The most bytes of one part: a vector of 2^24 + 3 numbers is a quarter of it.
-static const uint64_t most_bytes = (uint64_t)1 << 28;
+// The most bytes of a message: some vectors of 2^24 + 3 numbers.
+static const uint64_t most_bytes = (uint64_t)1 << 29;
 
 struct size {
     uint64_t bytes, way;
@@ -135,8 +135,10 @@ int message_parts(struct wire *w, const struct message *m, struct part *parts)
     struct size sizes[MESSAGE_PARTS];
     if (m->kind != MESSAGE_CALL || get_sizes(w, m, sizes))
         return fail("a message that is no call");
+    uint64_t left = most_bytes;
     for (size_t i = 0; i < m->parts; i++) {
-        bool allowed = sizes[i].bytes <= most_bytes && sizes[i].way <= 3;
+        bool allowed = sizes[i].bytes <= left && sizes[i].way <= PART_BOTH;
+        left -= allowed ? sizes[i].bytes : 0;
         parts[i] = (struct part){.bytes = (size_t)sizes[i].bytes,
                                  .way = (unsigned)sizes[i].way};
         parts[i].p = allowed ? malloc(parts[i].bytes) : NULL;

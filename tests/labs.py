@@ -352,6 +352,21 @@ def term_with(wanted):
     raise ValueError(f"no term changes {wanted}")
 
 
+def judge_known():
+    """A term names the labs whose variant is open, or that of the term before."""
+    labs = [lab.find("1"), lab.find("2")]
+    first = [c.name for c in export.variants(labs[0])]
+    term, other = term_with(first), term_with([])
+    said = [export.known(labs, *terms) for terms in
+            ((term, ""), (term, term), (term, other))]
+    ought = ["\nthe open variant, whose solutions students may have: labs 2",
+             f"\nthe variant of {term}, whose solutions students may have: labs 1, 2",
+             f"\nthe variant of {other}, whose solutions students may have: labs 2"]
+    if said != [ought[0], ought[0] + ought[1], ought[0] + ought[2]]:
+        return [f"labs that are known: {said}"]
+    return []
+
+
 def judge_exports():
     macros = {its.number: [c.name for c in export.variants(its)]
               for its in lab.every()}
@@ -363,6 +378,7 @@ def judge_exports():
             trees += [([name], [its]) for name in macros[its.number]]
     complaints = [f"lab {number}: no term changes it; try: variants.txt"
                   for number, names in macros.items() if not names]
+    complaints += judge_known()
     for wanted, labs in trees:
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder) / "tree"

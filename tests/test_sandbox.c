@@ -96,7 +96,9 @@ static int take_memory(const char *there)
     (void)there;
     if (sandbox_enter())
         return 1;
-    return malloc((size_t)2 << 30) ? 2 : 0;
+    void *p = mmap(NULL, (size_t)2 << 30, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? 0 : 2;
 }
 
 // Writes beyond the largest size that a file may have, to a file that was open

@@ -94,6 +94,7 @@ static void a_resumed_run_keeps_its_settings(void **state)
     assert_prints(&j, "resume=half: steps=8, it was 4");
     assert_prints(&j, "resuming from half/checkpoint-4, step 4");
     assert_null(strstr(j.out, "seed=5, it was"));
+    assert_null(strstr(j.out, "the schedule has changed"));
     assert_true(job_summary("whole", "final_train_loss") ==
                 job_summary("rest", "final_train_loss"));
     job_run(&j, 60,
@@ -101,6 +102,8 @@ static void a_resumed_run_keeps_its_settings(void **state)
             "sync=allreduce out=other");
     assert_ok(&j); // allreduce does not read fusion_mb
     assert_prints(&j, "lr=0.003, it was 0.002");
+    assert_prints(&j, "the learning rate was 0.002 in step 4, and will be "
+                      "0.003 in step 5");
     assert_prints(&j, "sync=allreduce, it was ring");
     assert_prints(&j, "fusion_mb=0, it was 2");
     assert_true(job_summary("whole", "final_train_loss") !=
@@ -114,6 +117,25 @@ static void a_resumed_run_keeps_its_settings(void **state)
     job_run(&j, 60, "lockstep train resume=/no/such out=nothing");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "try: the folder of a run");
+}
+
+// A larger steps= stretches the schedule, so the learning rate jumps. With the
+// same steps= it does not.
+static void more_steps_stretch_the_schedule(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=4 save=2 warmup=0 schedule=cosine "
+            "lr=0.002 min_lr=0.0001 out=short && "
+            "lockstep train resume=short steps=8 out=stretched",
+            tiny);
+    assert_ok(&j);
+    assert_prints(&j, "the schedule has changed: the learning rate was "
+                      "0.000378249 in step 4, and will be 0.00105 in step 5");
+    job_run(&j, 60, "lockstep train resume=short/checkpoint-2 out=same");
+    assert_ok(&j);
+    assert_null(strstr(j.out, "the schedule has changed"));
 }
 
 // A run of version 0.1.0. Its run.json does not yet separate the settings that
@@ -143,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_json_repeats_the_given_settings),
         cmocka_unit_test(a_resumed_run_keeps_its_settings),
+        cmocka_unit_test(more_steps_stretch_the_schedule),
         cmocka_unit_test(runs_of_version_0_1_0_are_read),
     };
     setenv("PATH", LOCKSTEP_BIN ":/usr/bin:/bin", 1);

@@ -453,7 +453,8 @@ int config_check(const struct run *r)
         return fail("mistake_own_steps=%d:%d requires fewer steps than "
                     "steps=%d; try: %d:%d",
                     own->rank, own->steps, r->steps, own->rank, r->steps / 2);
-    if (r->restarts > 0 && r->save == 0)
+    // In an elastic job the servers have what a dead worker needs.
+    if (r->restarts > 0 && r->save == 0 && !r->settings.elastic)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",
                     r->restarts);

@@ -4,7 +4,6 @@
 #include "lockstep/budget.h"
 
 #include "base/base.h"
-#include "model/model.h"
 
 #include <stdio.h>
 
@@ -28,12 +27,11 @@ int budget_check(const struct budget *b, bool gpu, double compute_ms)
     return 0;
 }
 
-void budget_compute(const struct budget *b, const struct model_config *c,
-                    double sequences, double *compute_ms)
+void budget_compute(const struct budget *b, double flop, double tokens,
+                    double *compute_ms)
 {
     if (b->flops > 0)
-        *compute_ms = 1e3 * sequences * c->context * model_flop(c, c->context) /
-                      (b->flops * b->mfu);
+        *compute_ms = 1e3 * tokens * flop / (b->flops * b->mfu);
 }
 
 // Writes a duration as people say it: "24 minutes", "12 days", "164 years".

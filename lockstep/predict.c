@@ -429,8 +429,8 @@ static int predict(int nwords, char **words)
         struct forecast_job *j = &q->job;
         j->tokens = (double)r->batch * r->accum * q->model.context;
         q->compute_ms *= on_gpu(q) ? r->accum : 1;
-        budget_compute(&q->budget, &q->model, (double)r->batch * r->accum,
-                       &q->compute_ms);
+        budget_compute(&q->budget, model_flop(&q->model, q->model.context),
+                       j->tokens, &q->compute_ms);
         j->compute_s = q->compute_ms * 1e-3;
         j->backward_s = j->compute_s * 2 / 3 / r->accum;
         if (*q->link)

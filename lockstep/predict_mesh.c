@@ -225,7 +225,9 @@ static int read_times(struct question *q)
     struct mesh_job *j = &q->search.job;
     double ms = q->compute_ms;
     q->computing = q->budget.flops > 0 ? "flops= and mfu=" : "compute_ms=";
-    budget_compute(&q->budget, &j->model, q->run.batch, &ms);
+    int tokens = j->model.context;
+    budget_compute(&q->budget, model_flop(&j->model, tokens),
+                   (double)q->run.batch * tokens, &ms);
     if (on_gpu(q)) {
         q->computing = "estimated for this device";
         if (gpu_step(q->device, &j->model, q->run.batch, &ms))

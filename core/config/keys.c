@@ -76,6 +76,10 @@ static const struct key rows[] = {
 {"data", "val_fraction", "0.1", KEY_NUMBER, AT(val_fraction), 0, 0.9,
  .unit = "share",
  .help = "share of the text, from its end, held out for validation; 0: none"},
+{"data", "order", "epoch", KEY_CHOICE, AT(order), // enum data_order
+ .words = WORDS("epoch", "random"),
+ .help = "epoch: each sequence once in an epoch, in an order by seed=; random: "
+         "sequences that begin at any token, drawn as nanoGPT does"},
 
 {"training", "batch", "8", KEY_INT, AT(batch), 1, 65536,
  .unit = "sequences",
@@ -373,6 +377,9 @@ static const struct key rows[] = {
 {"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,
  .help = "WRONG ON PURPOSE: each worker clips its own gradient before the sum, "
          "and the mean is not clipped"},
+{"mistakes", "mistake_same_seed", "0", KEY_INT, AT(mistake_same_seed), 0, 1,
+ .help = "WRONG ON PURPOSE: all workers draw the same batches, as with one "
+         "seed and no sampler that knows the rank"},
 {"mistakes", "mistake_own_steps", "", KEY_PARTS, AT(mistake_own_steps),
  PARTS(own_steps),
  .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes only so many steps, "

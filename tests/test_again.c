@@ -1,9 +1,11 @@
 // test_again.c - repeats a run by its run.json, and resumes a run that stopped.
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/job_asserts.h"
+
 static const char tiny[] =
     "model=nano layers=1 heads=1 channels=8 context=8 batch=2 warmup=2 eval=0 "
     "threads=1 trace=off samples=0";
@@ -119,6 +121,34 @@ static void a_resumed_run_keeps_its_settings(void **state)
     assert_prints(&j, "try: the folder of a run");
 }
 
+// LARS and LAMB need norms of whole tensors, which all workers have: two
+// workers train as one does, and a resumed run goes on as if it had not
+// stopped.
+static void layered_rules_do_not_depend_on_the_world(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    static const char *const rules[] = {"lars", "lamb"};
+    for (int i = 0; i < 2; i++) {
+        const char *rule = rules[i];
+        job_run(&j, 60,
+                "for n in 1 2; do lockstep train %s steps=8 optimizer=%s "
+                "schedule=constant global_batch=4 sync=$([ $n = 1 ] && echo "
+                "local || echo ring) workers=$n verify=2 out=%s$n; done; "
+                "lockstep train %s2/run.json steps=4 save=4 out=%s_half && "
+                "lockstep train resume=%s_half steps=8 out=%s_rest",
+                tiny, rule, rule, rule, rule, rule, rule);
+        assert_ok(&j);
+        char one[16], two[16], rest[16];
+        snprintf(one, sizeof one, "%s1", rule);
+        snprintf(two, sizeof two, "%s2", rule);
+        snprintf(rest, sizeof rest, "%s_rest", rule);
+        double loss = job_summary(two, "final_train_loss");
+        assert_true(fabs(job_summary(one, "final_train_loss") - loss) < 1e-5);
+        assert_true(job_summary(rest, "final_train_loss") == loss);
+    }
+}
+
 // A larger steps= stretches the schedule, so the learning rate jumps. With the
 // same steps= it does not.
 static void more_steps_stretch_the_schedule(void **state)
@@ -165,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_json_repeats_the_given_settings),
         cmocka_unit_test(a_resumed_run_keeps_its_settings),
+        cmocka_unit_test(layered_rules_do_not_depend_on_the_world),
         cmocka_unit_test(more_steps_stretch_the_schedule),
         cmocka_unit_test(runs_of_version_0_1_0_are_read),
     };

@@ -354,21 +354,6 @@ static int check_mesh(const struct run *r, const struct backend *b)
     return has_parts(r) ? check_parts(r, b, mesh) : 0;
 }
 
-// Refuses mistake_same_seed=1 if no worker draws batches for itself alone.
-static int check_same_seed(const struct run *r, const struct backend *b)
-{
-    if (!r->mistake_same_seed)
-        return 0;
-    if (b->launch == LAUNCH_ALONE)
-        return fail("mistake_same_seed=1 is a mistake of several workers; try: "
-                    "sync=ring");
-    if (b->traffic == TRAFFIC_OWNER)
-        return fail("mistake_same_seed=1: with sync=%s worker 0 draws the "
-                    "batches of all; try: sync=ring",
-                    b->name);
-    return 0;
-}
-
 // Refuses settings that need computed parameters or losses: with pace= a run
 // sleeps and computes nothing.
 static int check_pace(const struct run *r, const struct backend *b)
@@ -434,7 +419,7 @@ int config_check(const struct run *r)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,
                     (r->channels / r->heads + 1) * r->heads);
-    if (check_mesh(r, b) || check_pace(r, b) || check_same_seed(r, b))
+    if (check_mesh(r, b) || check_pace(r, b) || config_check_way(r, b))
         return -1;
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");

@@ -170,6 +170,10 @@ enum dtype config_format(const struct run *r);
 // or -1 after fail().
 int config_check_backend(const struct run *r, const struct backend *b);
 
+// Checks settings that depend on who draws the batches and who updates. 0, or
+// -1 after fail().
+int config_check_way(const struct run *r, const struct backend *b);
+
 // Checks settings that depend on the number of workers. 0, or -1 after fail().
 int config_check_world(const struct run *r, int world);
 

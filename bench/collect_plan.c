@@ -170,7 +170,7 @@ static void print_help(void)
 static int choose(const char *key, const char *text, const char *const *names,
                   int n, bool *use)
 {
-    char item[CONFIG_WORD];
+    char item[CONFIG_WORD], nearest[SUGGEST_TEXT];
     bool all = !strcmp(text, "all");
     for (int i = 0; i < n; i++)
         use[i] = all;
@@ -181,9 +181,9 @@ static int choose(const char *key, const char *text, const char *const *names,
         while (i < n && strcmp(item, names[i]) != 0)
             i++;
         if (i == n)
-            return fail("%s=%s: unknown name %s; nearest: %s; all: "
-                        "collect_perf --help",
-                        key, text, item, suggest_nearest(item, names, n));
+            return fail("%s=%s: unknown name %s%s; all: collect_perf --help",
+                        key, text, item,
+                        suggest_text(nearest, "; nearest: ", item, names, n));
         use[i] = true;
         p += len;
         if (!*p)

@@ -76,8 +76,8 @@ target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
 # Small sizes only: sync_perf runs and no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
-lockstep_says(sync_perf_word 1 "unknown key sizes; nearest: .* sync_perf --help"
-              $<TARGET_FILE:sync_perf> sizes=4)
+lockstep_says(sync_perf_word 1 "unknown key rouns; nearest: rounds; .* sync_perf --help"
+              $<TARGET_FILE:sync_perf> rouns=4)
 # A setting for all rows leaves out a row that does not read it, with a message.
 lockstep_says(sync_perf_left_out 0 "dataparallel is left out: .* read wire=bf16"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001

@@ -196,8 +196,9 @@ static int fail_unknown(const char *key)
     for (int i = 0; i < run_keys.n; i++)
         if (run_keys.rows[i].backend)
             names[n++] = run_keys.rows[i].name;
-    return fail("unknown key %s; nearest: %s; all: sync_perf --help", key,
-                suggest_nearest(key, names, n));
+    char nearest[SUGGEST_TEXT];
+    return fail("unknown key %s%s; all: sync_perf --help", key,
+                suggest_text(nearest, "; nearest: ", key, names, n));
 }
 
 // Takes "key=value" for all of our backends, "ring.key=value" for one row.

@@ -16,7 +16,7 @@ lockstep_test(law LINKS forecast law)
 include(lockstep/study.cmake)
 
 add_executable(lockstep
-  lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
+  lockstep/main.c lockstep/bench.c lockstep/budget.c lockstep/doctor.c lockstep/doctor_gpu.c
   lockstep/doctor_hosts.c lockstep/link_speed.c lockstep/probe.c lockstep/reach.c
   lockstep/completion.c lockstep/demo.c lockstep/doctor_net.c
   lockstep/doctor_say.c lockstep/enter.c
@@ -24,7 +24,7 @@ add_executable(lockstep
   lockstep/explain_trace.c lockstep/fit.c lockstep/gpu_step.c
   lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/mesh_case.c
   lockstep/mesh_search.c lockstep/mesh_table.c lockstep/pin.c lockstep/place.c
-  lockstep/plan_lines.c lockstep/predict.c lockstep/predict_mesh.c
+  lockstep/own_words.c lockstep/plan_lines.c lockstep/predict.c lockstep/predict_mesh.c
   lockstep/restart.c lockstep/sample.c lockstep/settle.c lockstep/simulate.c
   lockstep/simulate_mesh.c lockstep/simulate_op.c lockstep/simulate_pipeline.c
   lockstep/simulation.c
@@ -129,7 +129,7 @@ lockstep_says(fit_key 1 "iface"
               $<TARGET_FILE:lockstep> fit memory=2gb iface=lo)
 if(Python3_FOUND)
   add_test(NAME forecasts COMMAND ${Python3_EXECUTABLE} tests/forecasts.py
-                                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+                                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep ${CMAKE_SOURCE_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(forecasts PROPERTIES TIMEOUT 300)
 endif()

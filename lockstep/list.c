@@ -61,12 +61,23 @@ int list_backends(struct list *l, const char *text)
     return read_items(l, "sync", text, read_backend);
 }
 
-const char *list_all_backends(char text[LIST_TEXT])
+static const char *list_where(char text[LIST_TEXT],
+                              bool (*is)(const struct backend *))
 {
     text[0] = '\0';
     const struct backend *b;
     for (int i = 0; (b = backend_at(i)); i++)
-        if (backend_has_law(b))
+        if (is(b))
             strcat(strcat(text, *text ? "," : ""), b->name);
     return text;
+}
+
+const char *list_all_backends(char text[LIST_TEXT])
+{
+    return list_where(text, backend_has_law);
+}
+
+const char *list_simulated_backends(char text[LIST_TEXT])
+{
+    return list_where(text, backend_is_simulated);
 }

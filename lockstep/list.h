@@ -15,7 +15,8 @@ int list_workers(struct list *l, const char *text);
 int list_backends(struct list *l, const char *text);
 
 // Writes the names of all backends that list_backends() accepts, separated by
-// commas. Returns `text`.
+// commas; or of those that can be simulated. Returns `text`.
 const char *list_all_backends(char text[LIST_TEXT]);
+const char *list_simulated_backends(char text[LIST_TEXT]);
 
 #endif

@@ -86,6 +86,7 @@ static int call(const struct command *c, int nwords, char **words)
 static const struct command *find(const char *name)
 {
     const char *names[NCOMMANDS];
+    char nearest[SUGGEST_TEXT];
     int n = 0;
     for (int i = 0; i < NCOMMANDS; i++) {
         if (strcmp(name, commands[i]->name) == 0)
@@ -93,8 +94,8 @@ static const struct command *find(const char *name)
         if (commands[i]->help)
             names[n++] = commands[i]->name;
     }
-    fail("unknown command %.60s; nearest: %s; all: lockstep --help", name,
-         suggest_nearest(name, names, n));
+    fail("unknown command %.60s%s; all: lockstep --help", name,
+         suggest_text(nearest, "; nearest: ", name, names, n));
     return NULL;
 }
 

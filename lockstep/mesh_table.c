@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
+#include "lockstep/budget.h"
 #include "lockstep/sizes.h"
 
 #include <math.h>
@@ -15,24 +16,6 @@
 static const char *number(char text[32], double v)
 {
     snprintf(text, 32, v < 999.95 ? "%.4g" : "%.0f", v);
-    return text;
-}
-
-// Writes a duration as people say it: "24 minutes", "3.2 hours", "12 days".
-static const char *duration(char text[32], double seconds)
-{
-    static const struct {
-        const char *name;
-        double seconds, from;
-    } units[] = {{"days", 86400, 48 * 3600},
-                 {"hours", 3600, 90 * 60},
-                 {"minutes", 60, 90},
-                 {"seconds", 1, 0}};
-    int i = 0;
-    while (seconds < units[i].from)
-        i++;
-    double n = seconds / units[i].seconds;
-    snprintf(text, 32, n < 9.95 ? "%.1f %s" : "%.0f %s", n, units[i].name);
     return text;
 }
 
@@ -51,10 +34,7 @@ static void print_head(const struct mesh_table *t)
            "mesh", "sync", "wire", "batch", "accum", "step s", "compute s",
            "link s", "bubble", "error", "memory MB", "dp MB", "pp MB", "tp MB",
            "tokens/s");
-    if (t->tokens > 0)
-        printf(" %12s", "training");
-    if (t->tokens > 0 && t->price > 0)
-        printf(" %10s", "cost");
+    budget_head(t->budget);
     printf("\n");
 }
 
@@ -63,9 +43,9 @@ static void print_row(const struct mesh_table *t, const struct mesh_answer *a)
     const struct mesh_question *q = t->question;
     const struct mesh_case *c = &a->way;
     const struct mesh_step *s = &a->step;
-    char mesh[CONFIG_PATH], sync[64], text[7][32];
+    char mesh[CONFIG_PATH], sync[64], text[6][32];
     double tokens = (double)q->global_batch * q->job.model.context;
-    double rate = tokens / s->seconds, training = t->tokens / rate;
+    double rate = tokens / s->seconds;
     mesh_show(&c->mesh, mesh);
     snprintf(sync, sizeof sync, "%s", c->backend->name);
     if (c->backend->shards)
@@ -80,11 +60,7 @@ static void print_row(const struct mesh_table *t, const struct mesh_answer *a)
            number(text[3], s->bytes[MESH_DP] * 1e-6),
            number(text[4], s->bytes[MESH_PP] * 1e-6),
            number(text[5], s->bytes[MESH_TP] * 1e-6), rate);
-    if (t->tokens > 0)
-        printf(" %12s", duration(text[6], training));
-    if (t->tokens > 0 && t->price > 0)
-        printf(" %10.0f",
-               training / 3600 * q->job.hosts * q->job.slots * t->price);
+    budget_row(t->budget, rate, q->job.hosts * q->job.slots);
     printf("\n");
 }
 

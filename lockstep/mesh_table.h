@@ -5,10 +5,12 @@
 
 #include "lockstep/mesh_search.h"
 
+struct budget;
+
 struct mesh_table {
     const struct mesh_question *question;
-    double tokens, price; // of the whole training; of a worker and hour; or 0
-    bool gpu;             // the workers are GPUs
+    const struct budget *budget; // of the whole training
+    bool gpu;                    // the workers are GPUs
 };
 
 // Prints the table, the settings of the fastest way, what is as fast, the

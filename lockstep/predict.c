@@ -7,9 +7,11 @@
 #include "config/backends.h"
 #include "config/config.h"
 #include "config/keys.h"
+#include "lockstep/budget.h"
 #include "lockstep/forecast.h"
 #include "lockstep/gpu_step.h"
 #include "lockstep/list.h"
+#include "lockstep/own_words.h"
 #include "lockstep/predict_mesh.h"
 #include "lockstep/sizes.h"
 #include "lockstep/step_time.h"
@@ -19,7 +21,7 @@
 #include "sync/sync.h"
 #include "train/shape.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { MOST_BLOCKS = 1024 };
@@ -32,42 +34,65 @@ struct question {
     struct forecast_job job;
     struct law_step step;              // of shards
     struct bucket blocks[MOST_BLOCKS]; // of the model
-    const char *link, *gpu;
+    // The values of the command line.
+    char workers_asked[CONFIG_PATH], sync_asked[CONFIG_PATH];
+    char link[CONFIG_PATH], device[CONFIG_PATH];
     double alpha_us, compute_ms;
+    struct budget budget;
 };
+
+#define AT(member) offsetof(struct question, member), false
+
+static const struct key own[] = {
+    {"ways", "workers", "", KEY_TEXT, AT(workers_asked), .unit = "N,..",
+     .help = "numbers of workers, as 4,16,64"},
+    {"ways", "sync", "", KEY_TEXT, AT(sync_asked), .unit = "WAY,..",
+     .help = "some of the ways below; empty: all"},
+    {"ways", "link", "", KEY_TEXT, AT(link), .unit = "RATE|FILE",
+     .help = "rate of a network that was not measured, as 25gbit, or as 3MB/s "
+             "of payload; or a file with measurements: of the network by "
+             "lockstep bench link out=FILE, or of each way on it by lockstep "
+             "bench sync workers=2 out=FILE"},
+    {"ways", "alpha_us", "25", KEY_NUMBER, AT(alpha_us), .min = 1e-6,
+     .max = 1e9, .unit = "us", .help = "latency of a message, with link=RATE"},
+    {"ways", "compute_ms", "0", KEY_NUMBER, AT(compute_ms), .min = 1e-6,
+     .max = 1e9, .zero = "measured here", .unit = "ms",
+     .help = "forward, backward and update of one worker's step; measuring "
+             "takes minutes for a large model"},
+    {"ways", "device", "cpu", KEY_TEXT, AT(device), .unit = "NAME",
+     .help = "h100: estimate the step of such a GPU part by part, with "
+             "precision=bf16; with link= the estimate replaces compute_ms"},
+    BUDGET_KEYS("ways", struct question),
+};
+
+static const struct key_table keys = {own, sizeof own / sizeof *own,
+                                      "lockstep predict --help"};
+
+static bool on_gpu(const struct question *q)
+{
+    return strcmp(q->device, "cpu") != 0;
+}
 
 static void explain(FILE *f)
 {
     char all[LIST_TEXT];
-    fprintf(
-        f,
-        "lockstep predict workers=N,.. link=LINK [key=value] ...\n\n"
-        "Predicts the time of an exchange and of a step for each backend, from "
-        "its law and\nthe network's latency and rate, and says how uncertain "
-        "the prediction is.\n\n"
-        "  workers     numbers of workers, as 4,16,64\n"
-        "  sync        %s\n"
-        "  link        the rate of a network that was not measured, as 25gbit, "
-        "or as 3MB/s of\n              payload; or a file with measurements:\n"
-        "                lockstep bench link out=FILE            the network\n"
-        "                lockstep bench sync workers=2 out=FILE  each backend "
-        "on it\n"
-        "  alpha_us    latency of a message in us, with link=RATE (25)\n"
-        "  compute_ms  forward, backward and update of one worker's step; "
-        "without it they are\n"
-        "              measured here, in %d steps, which take minutes for a "
-        "large model\n"
-        "  device      h100: estimate the step of such a GPU part by part, "
-        "with precision=bf16;\n              with link= the estimate replaces "
-        "compute_ms\n\n"
-        "These keys of train count as well: model and its sizes, batch, accum, "
-        "precision, wire,\nservers (on hosts of their own), update, algorithm, "
-        "every, shard, bucket_mb,\nfirst_bucket_mb; and for memory only: "
-        "optimizer, recompute, threads, outer_rule,\nouter_momentum, staging, "
-        "slice_kb.\n"
-        "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
-        "compute_ms=900\n",
-        list_all_backends(all), STEP_TIME_STEPS);
+    fprintf(f, "lockstep predict workers=N,.. link=LINK [key=value] ...\n\n"
+               "Predicts the time of an exchange and of a step for each "
+               "backend, from its law and\nthe network's latency and rate, "
+               "and says how uncertain the prediction is.\n");
+    key_help(f, &keys);
+    fprintf(f,
+            "\nsync=%s\n\n"
+            "These keys of train count as well: model and its sizes, batch, "
+            "accum, precision, wire,\nservers (on hosts of their own), update, "
+            "algorithm, every, shard, bucket_mb,\nfirst_bucket_mb; and for "
+            "memory only: optimizer, recompute, threads, outer_rule,\n"
+            "outer_momentum, staging, slice_kb.\n"
+            "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
+            "compute_ms=900\n"
+            "  lockstep predict model=gpt2 workers=64 link=25gbit flops=312e12 "
+            "mfu=0.4 tokens=1e10\n",
+            list_all_backends(all));
     predict_mesh_explain(f);
 }
 
@@ -139,34 +164,18 @@ static void read_settings(struct question *q, const struct backend *b,
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
 }
 
-static int read_number(const char *word, const char *key, double *out)
-{
-    const char *value = word + strlen(key) + 1;
-    char *end;
-    double v = strtod(value, &end);
-    if (*end || end == value || !(v > 0 && v < 1e9))
-        return fail("%s: must be a number above 0 and below 1e9", word);
-    *out = v;
-    return 0;
-}
-
-static bool is(const char *word, const char *key)
-{
-    size_t n = strlen(key);
-    return !strncmp(word, key, n) && word[n] == '=';
-}
-
 // Reads workers= and sync= of the words, which may be lists. Without them, it
 // takes the values of an INI file or the defaults.
-static int read_lists(struct question *q, const char *workers, const char *sync)
+static int read_lists(struct question *q)
 {
     char number[16], all[LIST_TEXT];
+    const char *workers = q->workers_asked, *sync = q->sync_asked;
     const struct run *r = &q->run;
     bool one = !strcmp(r->sync, backend_at(0)->name);
     snprintf(number, sizeof number, "%d", r->workers);
-    if (!sync)
+    if (!*sync)
         sync = one ? list_all_backends(all) : r->sync;
-    return list_workers(&q->workers, workers ? workers : number) ||
+    return list_workers(&q->workers, *workers ? workers : number) ||
                    list_backends(&q->sync, sync)
                ? -1
                : 0;
@@ -174,51 +183,31 @@ static int read_lists(struct question *q, const char *workers, const char *sync)
 
 static int ask(struct question *q, int nwords, char **words)
 {
-    char **rest = mem_alloc((size_t)nwords, sizeof *rest);
-    const char *workers = NULL, *sync = NULL;
-    int n = 0, rc = rest ? 0 : -1;
-    config_defaults(&q->run);
-    q->run.workers = 4;
-    q->alpha_us = 25;
-    for (int i = 0; !rc && i < nwords; i++) {
-        if (is(words[i], "link"))
-            q->link = words[i] + 5;
-        else if (is(words[i], "workers"))
-            workers = words[i] + 8;
-        else if (is(words[i], "sync"))
-            sync = words[i] + 5;
-        else if (is(words[i], "device") && strcmp(words[i] + 7, "cpu"))
-            q->gpu = words[i] + 7;
-        else if (is(words[i], "alpha_us"))
-            rc = read_number(words[i], "alpha_us", &q->alpha_us);
-        else if (is(words[i], "compute_ms"))
-            rc = read_number(words[i], "compute_ms", &q->compute_ms);
-        else
-            rest[n++] = words[i];
-    }
-    if (!rc)
-        rc = config_parse(&q->run, n, rest);
-    mem_free(rest);
-    if (rc)
+    if (own_words(&keys, q, &q->run, nwords, words))
         return -1;
+    if (!config_asked(&q->run, "workers"))
+        q->run.workers = 4;
     if (q->run.global_batch)
         return fail("predict: global_batch= needs a single number of workers; "
                     "try: batch= and accum= instead");
     if (q->run.attention == ATTENTION_CUDNN)
         return fail("predict: attention=cudnn: nothing of cuDNN's kernels was "
                     "counted or measured; try: attention=ours");
-    if (q->gpu && q->compute_ms > 0)
+    if (on_gpu(q) && q->compute_ms > 0)
         return fail("predict: device=%s estimates compute_ms=; try: without "
                     "one of them",
-                    q->gpu);
-    if (q->gpu && (gpu_step_precision(q->gpu, &q->run) || read_model(q) ||
-                   gpu_step(q->gpu, &q->model, q->run.batch, &q->compute_ms)))
+                    q->device);
+    if (budget_check(&q->budget, on_gpu(q), q->compute_ms))
         return -1;
-    if (q->gpu && !q->link)
+    if (on_gpu(q) &&
+        (gpu_step_precision(q->device, &q->run) || read_model(q) ||
+         gpu_step(q->device, &q->model, q->run.batch, &q->compute_ms)))
+        return -1;
+    if (on_gpu(q) && !*q->link)
         return 0;
-    if (!q->link)
+    if (!*q->link)
         return fail("predict: link= is missing; try: link=25gbit");
-    return read_lists(q, workers, sync) ||
+    return read_lists(q) ||
                    links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
                    read_model(q) || config_check_backend(&q->run, &asker)
                ? -1
@@ -269,30 +258,37 @@ static void print_question(const struct question *q)
            "for backward (%s)\n",
            time_text(step, j->compute_s), j->tokens,
            time_text(backward, j->backward_s),
-           q->gpu              ? "as estimated above"
-           : q->compute_ms > 0 ? "compute_ms=, backward assumed to be two "
-                                 "thirds"
-                               : "measured here");
+           on_gpu(q)             ? "as estimated above"
+           : q->budget.flops > 0 ? "flops= and mfu=, backward assumed to be "
+                                   "two thirds"
+           : q->compute_ms > 0   ? "compute_ms=, backward assumed to be two "
+                                   "thirds"
+                                 : "measured here");
 }
 
-static void print_head(int workers)
+static void print_head(int workers, const struct budget *b)
 {
     char head[32];
     snprintf(head, sizeof head, "%d workers", workers);
-    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s\n", head, "traffic",
+    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s", head, "traffic",
            "exchange", "no overlap", "overlap", "error", "tokens/s",
            "efficiency");
+    budget_head(b);
+    printf("\n");
 }
 
-static void print_row(const char *name, const struct forecast *f)
+static void print_row(const struct question *q, int workers, const char *name,
+                      const struct forecast *f)
 {
     char traffic[32], exchange[32], apart[32], overlapped[32];
-    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%%\n", name,
+    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%%", name,
            bytes_text(traffic, f->link_bytes),
            time_text(exchange, f->exchange_s), time_text(apart, f->apart_s),
            time_text(overlapped, f->overlapped_s),
            50 * (f->most_s - f->least_s) / f->overlapped_s, f->tokens_per_s,
            f->efficiency * 100);
+    budget_row(&q->budget, f->tokens_per_s, workers);
+    printf("\n");
 }
 
 static void print_legend(void)
@@ -398,13 +394,13 @@ static int answer(struct question *q)
     struct forecast f[LIST_MOST][LIST_MOST];
     print_question(q);
     for (int w = 0; w < q->workers.n; w++) {
-        print_head(q->workers.at[w]);
+        print_head(q->workers.at[w], &q->budget);
         for (int i = 0; i < q->sync.n; i++) {
             const struct backend *b = backend_at(q->sync.at[i]);
             read_settings(q, b, q->workers.at[w]);
             if (forecast(&q->job, b, &q->links, &f[w][i]))
                 return -1;
-            print_row(b->name, &f[w][i]);
+            print_row(q, q->workers.at[w], b->name, &f[w][i]);
         }
     }
     print_legend();
@@ -413,7 +409,7 @@ static int answer(struct question *q)
             return -1;
     printf("\nThe memory of a worker by part is in MB, with batch=%d%s.\n",
            q->run.batch, q->run.recompute ? " and recompute=1" : "");
-    if (q->gpu)
+    if (on_gpu(q))
         printf(SIZES_GPU);
     printf("\n");
     for (int w = 0; q->sync.n > 1 && w < q->workers.n; w++)
@@ -432,10 +428,12 @@ static int predict(int nwords, char **words)
         const struct run *r = &q->run;
         struct forecast_job *j = &q->job;
         j->tokens = (double)r->batch * r->accum * q->model.context;
-        q->compute_ms *= q->gpu ? r->accum : 1;
+        q->compute_ms *= on_gpu(q) ? r->accum : 1;
+        budget_compute(&q->budget, model_flop(&q->model, q->model.context),
+                       j->tokens, &q->compute_ms);
         j->compute_s = q->compute_ms * 1e-3;
         j->backward_s = j->compute_s * 2 / 3 / r->accum;
-        if (q->link)
+        if (*q->link)
             rc = (q->compute_ms == 0 && measure(q)) || answer(q) ? -1 : 0;
     }
     mem_free(q);

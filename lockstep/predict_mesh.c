@@ -6,9 +6,11 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
+#include "lockstep/budget.h"
 #include "lockstep/gpu_step.h"
 #include "lockstep/mesh_search.h"
 #include "lockstep/mesh_table.h"
+#include "lockstep/own_words.h"
 #include "lockstep/place.h"
 #include "lockstep/sizes.h"
 #include "lockstep/step_time.h"
@@ -20,7 +22,8 @@
 struct question {
     // The values of the command line.
     int hosts, slots;
-    double alpha_us, compute_ms, price, tokens;
+    double alpha_us, compute_ms;
+    struct budget budget;
     char memory[CONFIG_PATH], link[CONFIG_PATH], inner[CONFIG_PATH];
     char device[CONFIG_PATH];
     // Derived from them.
@@ -54,10 +57,7 @@ static const struct key rows[] = {
      .help = "forward and backward of the model with batch= sequences"},
     {"mesh", "device", "cpu", KEY_TEXT, AT(device), .unit = "NAME",
      .help = "h100: estimate compute_ms for such a GPU, with precision=bf16"},
-    {"mesh", "tokens", "0", KEY_NUMBER, AT(tokens), .min = 1, .max = 1e18,
-     .zero = "not asked", .help = "of the whole training, to print its time"},
-    {"mesh", "price", "0", KEY_NUMBER, AT(price), .min = 1e-9, .max = 1e9,
-     .zero = "not asked", .help = "of a worker and hour, to print the cost"},
+    BUDGET_KEYS("mesh", struct question),
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -102,35 +102,6 @@ bool predict_mesh_is_asked(int nwords, char **words)
 }
 
 // ---- the settings asked for
-
-static bool is_own(const char *word)
-{
-    for (int k = 0; k < keys.n; k++)
-        if (is(word, rows[k].name))
-            return true;
-    return false;
-}
-
-// Reads the words: those of rows[] into *q, all other ones into q->run.
-static int read_words(struct question *q, int nwords, char **words)
-{
-    char **own = mem_alloc(2 * (size_t)nwords + 1, sizeof *own);
-    int n = 0, others = 0, rc = own ? 0 : -1;
-    for (int i = 0; !rc && i < nwords; i++)
-        if (is_own(words[i]))
-            own[n++] = words[i];
-        else
-            own[nwords + others++] = words[i];
-    config_defaults(&q->run);
-    key_defaults(&keys, q);
-    if (!rc)
-        rc = key_words(&keys, q, n, own) ||
-                     config_parse(&q->run, others, own + nwords)
-                 ? -1
-                 : 0;
-    mem_free(own);
-    return rc;
-}
 
 // Sets the number of hosts, and of workers on each.
 static int place(struct question *q)
@@ -253,7 +224,10 @@ static int read_times(struct question *q)
 {
     struct mesh_job *j = &q->search.job;
     double ms = q->compute_ms;
-    q->computing = "compute_ms=";
+    q->computing = q->budget.flops > 0 ? "flops= and mfu=" : "compute_ms=";
+    int tokens = j->model.context;
+    budget_compute(&q->budget, model_flop(&j->model, tokens),
+                   (double)q->run.batch * tokens, &ms);
     if (on_gpu(q)) {
         q->computing = "estimated for this device";
         if (gpu_step(q->device, &j->model, q->run.batch, &ms))
@@ -272,7 +246,8 @@ static int ask(struct question *q, int nwords, char **words)
 {
     struct mesh_job *j = &q->search.job;
     j->run = &q->run;
-    if (read_words(q, nwords, words) || place(q) || check_device(q) ||
+    if (own_words(&keys, q, &q->run, nwords, words) || place(q) ||
+        check_device(q) || budget_check(&q->budget, on_gpu(q), q->compute_ms) ||
         sizes_model(&q->run, &j->model) || check(q) || read_links(q) ||
         (*q->memory && sizes_bytes("memory", q->memory, &q->search.memory)))
         return -1;
@@ -339,8 +314,7 @@ static int answer(const struct question *q)
              "global_batch=, batch= or mesh=",
              q->search.global_batch);
     if (!rc) {
-        const struct mesh_table t = {&q->search, q->tokens, q->price,
-                                     on_gpu(q)};
+        const struct mesh_table t = {&q->search, &q->budget, on_gpu(q)};
         mesh_table(&t, a);
     }
     mem_free(a);

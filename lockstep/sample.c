@@ -92,8 +92,9 @@ static int set(struct settings *s, const char *key, const char *value)
         s->prompt = value;
         return value[0] ? 0 : fail("prompt=: empty; try: without prompt=");
     }
-    return fail("unknown key %.60s; nearest: %s; all: lockstep sample --help",
-                key, suggest_nearest(key, keys, 6));
+    char nearest[SUGGEST_TEXT];
+    return fail("unknown key %.60s%s; all: lockstep sample --help", key,
+                suggest_text(nearest, "; nearest: ", key, keys, 6));
 }
 
 // Reads the file folder/name as text. The caller frees it with free(). NULL

@@ -73,7 +73,7 @@ static void explain(FILE *f)
             "contention. ratio is\nsimulated / law. took and memory are the "
             "time and the memory of the simulation itself.\n"
             "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
-            list_all_backends(all));
+            list_simulated_backends(all));
     simulate_op_explain(f);
     simulate_pipeline_explain(f);
     simulate_mesh_explain(f);
@@ -110,9 +110,16 @@ static int ask(struct question *q, int nwords, char **words)
     if (q->algorithm > ALGORITHM_HALVING)
         return fail("simulate: algorithm=%s: must be auto, ring or halving",
                     algorithms[q->algorithm]);
-    return list_backends(&q->sync, strcmp(q->sync_text, "all")
-                                       ? q->sync_text
-                                       : list_all_backends(all));
+    if (list_backends(&q->sync, strcmp(q->sync_text, "all")
+                                    ? q->sync_text
+                                    : list_simulated_backends(all)))
+        return -1;
+    for (int i = 0; i < q->sync.n; i++)
+        if (!backend_is_simulated(backend_at(q->sync.at[i])))
+            return fail("simulate: sync=%s has a law but no simulation; try: "
+                        "lockstep predict",
+                        backend_at(q->sync.at[i])->name);
+    return 0;
 }
 
 // ---- the answer

@@ -3,12 +3,11 @@
 #include "lockstep/step_time.h"
 
 #include "base/base.h"
-#include "config/config.h"
+#include "config/keys.h"
 #include "lockstep/argv.h"
 #include "lockstep/csv.h"
 #include "lockstep/recorded.h"
 #include "model/model.h"
-#include "optim/optim.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -44,7 +43,7 @@ static int train(const struct run *r, const struct model_config *c,
         argv_add(a, "precision=%s", formats[r->precision]) ||
         argv_add(a, "recompute=%d", r->recompute) ||
         argv_add(a, "optimizer=%s",
-                 r->optimizer == OPTIM_SGD ? "sgd" : "adamw") ||
+                 key_find(&run_keys, "optimizer")->words[r->optimizer]) ||
         argv_add(a, "momentum=%g", r->momentum) ||
         argv_add(a, "batch=%d", r->batch) ||
         argv_add(a, "accum=%d", r->accum) ||

@@ -23,7 +23,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
     core/config/backends.c core/config/key.c core/config/mesh.c
-    core/config/suggest.c core/pipeline/timetable.c
+    core/config/suggest.c core/config/terms.c core/pipeline/timetable.c
     core/config/value.c
     core/telemetry/span.c core/telemetry/align.c core/optim/optim.c
     ${vector_files})

@@ -60,7 +60,7 @@ static int run(int nwords, char **words, double *seconds)
     if (e.op >= 0)
         return exchange_textbook(&e, seconds);
     const struct backend *b = backend_at(e.backend);
-    if (!backend_has_law(b))
+    if (!backend_is_simulated(b))
         return fail("sync=%s: nothing to simulate", b->name);
     return exchanges[b->traffic](&e, seconds);
 }

@@ -86,6 +86,15 @@ struct law law_allreduce(enum algorithm a, int n)
     return law_ring(n);
 }
 
+struct law law_rounds(const struct backend_rounds *r, int n)
+{
+    double rounds = r->count == ROUNDS_ONE    ? 1
+                    : r->count == ROUNDS_LOG2 ? log2(n)
+                                              : n - 1;
+    return (struct law){.hops = rounds,
+                        .share = r->whole ? rounds : rounds / n};
+}
+
 static struct law law_exchange(const struct backend *b,
                                const struct law_case *c)
 {
@@ -100,6 +109,8 @@ static struct law law_exchange(const struct backend *b,
         return law_allreduce(c->algorithm, c->workers);
     case TRAFFIC_OWNER:
         return law_owner(c->workers, c->held);
+    case TRAFFIC_ROUNDS:
+        return law_rounds(&b->rounds, c->workers);
     case TRAFFIC_SERVERS:
         return servers ? law_servers(c->workers, servers, c->held)
                        : law_shards(c->workers);

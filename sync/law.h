@@ -43,6 +43,11 @@ struct law law_shards(int n);
 struct law law_servers(int n, int k, bool held);
 struct law law_owner(int n, bool held);
 
+// law_rounds: in each round every worker sends a message and receives one, both
+// at once; config/backends.h says how many rounds and how long a message.
+struct backend_rounds;
+struct law law_rounds(const struct backend_rounds *r, int n);
+
 // The law of a backend's traffic.
 struct law_case {
     int workers;

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Adds a backend with one folder and one row, and shows that no more is needed.
+"""Adds backends with a folder and a row each, and shows that no more is needed.
 
     add_backend.py TREE       exit status 77 if a program is missing
 
-The test copies the tree. In the copy, tests/gathered/ becomes a folder of the
-root, its row goes into the table of backends, and ARCHITECTURE.md gets its floor.
-The test then builds the programs and checks that each of them can use the new
-backend. Its law is that of sync=ring.
+The test copies the tree. In the copy, tests/gathered/ and tests/gossip/ become
+folders of the root, their rows go into the table of backends, and ARCHITECTURE.md
+gets their floors. The test then builds the programs and checks that each of them can
+use the new backends. The law of gathered is that of sync=ring; gossip averages
+parameters, and its row has a law of its own.
 """
 
 import csv
+import json
 import os
 import pathlib
 import re
@@ -54,16 +56,17 @@ def edit(path, old, new):
 
 
 def add(source, tree):
-    """Copy the tree, and add the folder, the row and the floor: no other change."""
+    """Copy the tree, and add the folders, rows and floors: no other change."""
     shutil.copytree(source, tree, ignore=shutil.ignore_patterns(
         "build", "runs", ".*"))
-    shutil.copytree(source / "tests" / "gathered", tree / "gathered")
-    row = tree / "gathered" / "row.def"
-    edit(tree / "core" / "config" / "backends.def", "#undef BACKEND",
-         row.read_text() + "#undef BACKEND")
-    row.unlink()
+    for name in "gathered", "gossip":
+        shutil.copytree(source / "tests" / name, tree / name)
+        row = tree / name / "row.def"
+        edit(tree / "core" / "config" / "backends.def", "#undef BACKEND",
+             row.read_text() + "#undef BACKEND")
+        row.unlink()
     edit(tree / "ARCHITECTURE.md", "    floor 6  ps_worker",
-         "    floor 6  gathered ps_worker")
+         "    floor 6  gathered gossip ps_worker")
     for rule in "floors", "circles", "backends":
         run(sys.executable, tree / "tests" / f"{rule}.py", tree)
 
@@ -83,7 +86,7 @@ def is_named(binary):
     """Help names it, and so do the errors for a wrong name or a wrong key."""
     said = run(binary / "lockstep", "train", "--help")
     assert re.search(r"\|\s*gathered", said), said
-    assert ", gathered] " in said, said
+    assert ", gathered" in said, said
     assert "gathered        replicas; gradients are summed in chunks" in said
     said = run(binary / "lockstep", "train", "sync=gatherd", status=1)
     assert "try: sync=gathered" in said, said
@@ -109,6 +112,25 @@ def trains(binary, folder):
                           "transport=shm", "bucket_mb=0.1")
     assert seen == losses(binary, folder / "ring", "sync=ring")
     assert seen == losses(binary, folder / "allreduce", "sync=allreduce")
+
+
+def averages(binary, folder):
+    """Workers that average parameters in pairs have the same ones, to the bit, and
+    two of them have those of sync=outer. Three are refused."""
+    seen = losses(binary, folder / "pairs", "sync=gossip", "every=2")
+    assert seen == losses(binary, folder / "outer", "sync=outer", "every=2")
+    losses(binary, folder / "four", "sync=gossip", "every=2", "workers=4")
+    said = run(binary / "lockstep", "train", "sync=gossip", "workers=3",
+               "model=nano", "steps=2", status=1)
+    assert "3 workers are no power of two" in said, said
+    about = json.loads((folder / "four/run.json").read_text())
+    sent = json.loads((folder / "four/summary.json").read_text())
+    law = about["law"]["bytes_tx"]  # two rounds of whole vectors every two steps
+    assert law == 4 * about["model"]["parameters"], about["law"]
+    assert sent["bytes_tx_per_worker_step"]["send"] == law, sent
+    said = run(binary / "lockstep", "simulate", "sync=gossip", "workers=2",
+               status=1)
+    assert "has a law but no simulation" in said, said
 
 
 def is_predicted(binary, folder):
@@ -165,10 +187,11 @@ def main():
         binary = build(folder / "tree", folder / "build")
         is_named(binary)
         trains(binary, folder)
+        averages(binary, folder)
         is_predicted(binary, folder / "simulated")
         is_measured(binary)
         is_drawn(binary, folder)
-    print("passed: the backend needed one folder and one row")
+    print("passed: each backend needed one folder and one row")
 
 
 if __name__ == "__main__":

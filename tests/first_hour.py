@@ -12,6 +12,7 @@ backend is left out.
 
 import csv
 import json
+import math
 import os
 import pathlib
 import re
@@ -81,6 +82,19 @@ def bucket_of_the_tour(folder):
             assert (row["bytes_tx"], row["head_tx"]) == ("3337216", "224"), row
 
 
+def opened(folder):
+    """The page's lines print every tensor, with its type, shape and first numbers."""
+    run_folder = folder / "runs/book"
+    latest = (run_folder / "latest").read_text().strip()
+    said = subprocess.run([sys.executable, "runs/open.py", f"runs/book/{latest}"],
+                          cwd=folder, capture_output=True, text=True, check=True)
+    shapes = re.findall(r"^(\S+) F32 \[([\d, ]+)\] \[", said.stdout, re.M)
+    assert "wte.weight" in dict(shapes), said.stdout
+    count = sum(math.prod(map(int, shape.split(","))) for _, shape in shapes)
+    about = json.loads((run_folder / "run.json").read_text())
+    assert count == about["model"]["parameters"], (count, about["model"])
+
+
 def results(folder):
     """The commands leave the files that the first hour says."""
     assert (folder / "runs/longer/report.html").exists()
@@ -129,6 +143,7 @@ def main():
         for page in PAGES:
             follow(source / page, folder, env)
         bucket_of_the_tour(folder)
+        opened(folder)
         results(folder)
     print("passed: every command of the pages")
 

@@ -2,10 +2,11 @@
 """Tests the answers of predict and fit: one precision for all columns, the reasons and
 ties of the table of meshes, and words as people write them.
 
-    forecasts.py LOCKSTEP
+    forecasts.py LOCKSTEP TREE
 """
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -151,7 +152,54 @@ def numbers_as_people_say_them():
     assert "for train hosts= is a file" in " ".join(say("predict", "--help").split())
 
 
+def training(line):
+    """(seconds, cost) of a row, from its last columns: 171 years  2994184."""
+    number, unit, cost = line.split()[-3:]
+    seconds = {"years": 365.25 * 86400, "days": 86400, "hours": 3600}[unit]
+    return float(number) * seconds, float(cost)
+
+
+def time_and_cost():
+    """flops= and mfu= give the time of a step; tokens= and price= what a training
+    takes and costs."""
+    flop = 6 * 123653376 + 12 * 12 * 768 * 1024  # gpt2, without its positions
+    step_ms = 8 * 1024 * flop / (312e12 * 0.4) * 1e3
+    asked = ["predict", "model=gpt2", "workers=16", "link=25gbit", "sync=ring",
+             "tokens=1e10", "price=2"]
+    by_flop = say(*asked, "flops=312e12", "mfu=0.4").replace("flops= and mfu=",
+                                                             "compute_ms=")
+    assert by_flop == say(*asked, f"compute_ms={step_ms:.17g}"), by_flop
+    row = next(line for line in by_flop.splitlines() if line.startswith("ring "))
+    rate = float(row.split()[-5])
+    seconds, cost = training(row)
+    assert abs(seconds / (1e10 / rate) - 1) < 0.01, row
+    assert abs(cost / (1e10 / rate / 3600 * 16 * 2) - 1) < 0.01, row
+    assert "training" not in say("predict", *SMALL, "workers=2", "link=1gbit")
+    for words, cause in ((["flops=1e12"], "flops= requires mfu="),
+                         (["mfu=0.5"], "mfu= requires flops="),
+                         (["flops=1e12", "mfu=0.5", "compute_ms=9"],
+                          "compute_ms= gives, too"),
+                         (["price=2", "compute_ms=9"], "follows from tokens=")):
+        for hosts in ["hosts=1"], ["workers=2"]:
+            assert cause in say("predict", "model=gpt2", "link=1gbit", *hosts, *words,
+                                status=1)
+
+
+def page_says_so():
+    """The commands of docs/parallelism.md give the years and dollars of the page."""
+    page = pathlib.Path(sys.argv[2], "docs/parallelism.md").read_text()
+    text = " ".join(page.split())
+    commands = re.findall(r"lockstep (predict(?: [^ ]+=[^ ]+| \\)+)", text)
+    paid = [c.replace("\\", "").split() for c in commands if "price=" in c]
+    assert len(paid) == 2, paid
+    for words in paid:
+        number, unit, cost = rows(say(*words))[0]["line"].split()[-3:]
+        assert f"{number} {unit} and {int(cost):,} dollars" in text, (words, cost)
+
+
 def main():
+    time_and_cost()
+    page_says_so()
     one_precision()
     shares_of_cores()
     stages_must_fit()

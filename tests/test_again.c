@@ -1,9 +1,11 @@
 // test_again.c - repeats a run by its run.json, and resumes a run that stopped.
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/job_asserts.h"
+
 static const char tiny[] =
     "model=nano layers=1 heads=1 channels=8 context=8 batch=2 warmup=2 eval=0 "
     "threads=1 trace=off samples=0";
@@ -94,6 +96,7 @@ static void a_resumed_run_keeps_its_settings(void **state)
     assert_prints(&j, "resume=half: steps=8, it was 4");
     assert_prints(&j, "resuming from half/checkpoint-4, step 4");
     assert_null(strstr(j.out, "seed=5, it was"));
+    assert_null(strstr(j.out, "the schedule has changed"));
     assert_true(job_summary("whole", "final_train_loss") ==
                 job_summary("rest", "final_train_loss"));
     job_run(&j, 60,
@@ -101,6 +104,8 @@ static void a_resumed_run_keeps_its_settings(void **state)
             "sync=allreduce out=other");
     assert_ok(&j); // allreduce does not read fusion_mb
     assert_prints(&j, "lr=0.003, it was 0.002");
+    assert_prints(&j, "the learning rate was 0.002 in step 4, and will be "
+                      "0.003 in step 5");
     assert_prints(&j, "sync=allreduce, it was ring");
     assert_prints(&j, "fusion_mb=0, it was 2");
     assert_true(job_summary("whole", "final_train_loss") !=
@@ -114,6 +119,53 @@ static void a_resumed_run_keeps_its_settings(void **state)
     job_run(&j, 60, "lockstep train resume=/no/such out=nothing");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "try: the folder of a run");
+}
+
+// LARS and LAMB need norms of whole tensors, which all workers have: two
+// workers train as one does, and a resumed run goes on as if it had not
+// stopped.
+static void layered_rules_do_not_depend_on_the_world(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    static const char *const rules[] = {"lars", "lamb"};
+    for (int i = 0; i < 2; i++) {
+        const char *rule = rules[i];
+        job_run(&j, 60,
+                "for n in 1 2; do lockstep train %s steps=8 optimizer=%s "
+                "schedule=constant global_batch=4 sync=$([ $n = 1 ] && echo "
+                "local || echo ring) workers=$n verify=2 out=%s$n; done; "
+                "lockstep train %s2/run.json steps=4 save=4 out=%s_half && "
+                "lockstep train resume=%s_half steps=8 out=%s_rest",
+                tiny, rule, rule, rule, rule, rule, rule);
+        assert_ok(&j);
+        char one[16], two[16], rest[16];
+        snprintf(one, sizeof one, "%s1", rule);
+        snprintf(two, sizeof two, "%s2", rule);
+        snprintf(rest, sizeof rest, "%s_rest", rule);
+        double loss = job_summary(two, "final_train_loss");
+        assert_true(fabs(job_summary(one, "final_train_loss") - loss) < 1e-5);
+        assert_true(job_summary(rest, "final_train_loss") == loss);
+    }
+}
+
+// A larger steps= stretches the schedule, so the learning rate jumps. With the
+// same steps= it does not.
+static void more_steps_stretch_the_schedule(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=4 save=2 warmup=0 schedule=cosine "
+            "lr=0.002 min_lr=0.0001 out=short && "
+            "lockstep train resume=short steps=8 out=stretched",
+            tiny);
+    assert_ok(&j);
+    assert_prints(&j, "the schedule has changed: the learning rate was "
+                      "0.000378249 in step 4, and will be 0.00105 in step 5");
+    job_run(&j, 60, "lockstep train resume=short/checkpoint-2 out=same");
+    assert_ok(&j);
+    assert_null(strstr(j.out, "the schedule has changed"));
 }
 
 // A run of version 0.1.0. Its run.json does not yet separate the settings that
@@ -143,6 +195,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_json_repeats_the_given_settings),
         cmocka_unit_test(a_resumed_run_keeps_its_settings),
+        cmocka_unit_test(layered_rules_do_not_depend_on_the_world),
+        cmocka_unit_test(more_steps_stretch_the_schedule),
         cmocka_unit_test(runs_of_version_0_1_0_are_read),
     };
     setenv("PATH", LOCKSTEP_BIN ":/usr/bin:/bin", 1);

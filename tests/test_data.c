@@ -186,6 +186,73 @@ static void seeking_equals_stepping(void **state)
     data_close(&d);
 }
 
+// Random windows begin at any token, are the same in every world, follow the
+// seed, and do not repeat in the next epoch.
+static void random_windows_begin_anywhere(void **state)
+{
+    (void)state;
+    enum { STEPS = 600, G = 4 };
+    struct data_config one = config(put_counting("count.bin", TOKENS));
+    int32_t x[G * T], y[G * T], part[2 * T], unused[2 * T];
+    int seen[T] = {0}, same = 0;
+    one.order = DATA_RANDOM;
+    one.batch = G;
+    struct data_config two = one;
+    two.batch = 2, two.world = 2, two.rank = 1;
+    struct data *d = opened(&one), *e = opened(&two);
+    int32_t before[STEPS];
+    for (int step = 0; step < STEPS; step++) {
+        assert_int_equal(data_next(d, x, y), 0);
+        assert_int_equal(data_next(e, part, unused), 0);
+        assert_memory_equal(part, x + 2 * T, sizeof part);
+        assert_true(x[0] >= 0 && y[T - 1] < TOKENS && y[0] == x[0] + 1);
+        seen[x[0] % T]++;
+        before[step] = x[0];
+    }
+    for (int i = 0; i < T; i++)
+        assert_true(seen[i] > 0);
+    data_close(&e);
+    assert_int_equal(data_seek(d, 100), 0);
+    assert_int_equal(data_next(d, x, y), 0);
+    assert_int_equal(x[0], before[100]);
+    data_close(&d);
+    one.seed++;
+    d = opened(&one);
+    for (int step = 0; step < STEPS; step++) {
+        assert_int_equal(data_next(d, x, y), 0);
+        same += x[0] == before[step];
+    }
+    assert_true(same < STEPS / 20);
+    data_close(&d);
+}
+
+// The mistake: every rank draws what rank 0 draws, but validates its own part.
+static void ranks_with_the_same_draw_read_the_same(void **state)
+{
+    (void)state;
+    struct data_config c = config(put_counting("count.bin", TOKENS));
+    int32_t x[2][2 * T], y[2 * T];
+    c.world = 2;
+    c.same_draw = true;
+    c.val_fraction = 0.1;
+    for (int order = DATA_EPOCH; order <= DATA_RANDOM; order++) {
+        c.order = (enum data_order)order;
+        struct data *d[2];
+        for (c.rank = 0; c.rank < 2; c.rank++)
+            d[c.rank] = opened(&c);
+        for (int k = 0; k < 50; k++) {
+            for (int r = 0; r < 2; r++)
+                assert_int_equal(data_next(d[r], x[r], y), 0);
+            assert_memory_equal(x[0], x[1], sizeof x[0]);
+        }
+        for (int r = 0; r < 2; r++)
+            assert_int_equal(data_val(d[r], 0, x[r], y), 1);
+        assert_memory_not_equal(x[0], x[1], sizeof x[0]);
+        data_close(&d[0]);
+        data_close(&d[1]);
+    }
+}
+
 // The reader is at times faster and at times slower than the loader's thread.
 // The data are closed while the thread is busy. ThreadSanitizer runs this, too.
 static void the_loader_keeps_the_order(void **state)
@@ -293,6 +360,8 @@ int main(void)
         cmocka_unit_test(ranks_are_disjoint_and_complete),
         cmocka_unit_test(every_world_sees_the_same_steps),
         cmocka_unit_test(seeking_equals_stepping),
+        cmocka_unit_test(random_windows_begin_anywhere),
+        cmocka_unit_test(ranks_with_the_same_draw_read_the_same),
         cmocka_unit_test(the_loader_keeps_the_order),
         cmocka_unit_test(validation_is_at_the_end),
         cmocka_unit_test(ranks_divide_the_validation),

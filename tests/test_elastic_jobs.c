@@ -170,6 +170,21 @@ static void the_last_step_is_saved(void **state)
     assert_true(job_summary("saved", "steps") == 60);
 }
 
+// The servers have the parameters, so a worker that starts again needs no
+// checkpoint.
+static void a_worker_starts_again_without_checkpoints(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=dps workers=2 elastic=1 eval=0 steps=40 "
+            "inject=kill:10 inject_rank=1 restarts=1 out=unsaved",
+            tiny);
+    assert_status(&j, 0);
+    assert_prints(&j, "restart 1 of 1, of rank 1 alone");
+    assert_true(job_summary("unsaved", "steps") == 40);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +192,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_is_left_after_the_last_step),
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(the_last_step_is_saved),
+        cmocka_unit_test(a_worker_starts_again_without_checkpoints),
         cmocka_unit_test(tokens_count_what_was_trained_on),
         cmocka_unit_test(tokens_of_parts_add_up),
     };

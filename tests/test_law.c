@@ -34,6 +34,30 @@ static void times_follow_the_law(void **state)
     assert_true(fabs(t - (2 * 50e-6 + 1.5e6 / 125e6)) < 1e-12);
 }
 
+// A backend's row can have a law of its own: rounds of one message each.
+static void a_row_has_its_own_law(void **state)
+{
+    (void)state;
+    const struct law_case eight = {.workers = 8, .every = 4};
+    const struct {
+        struct backend_rounds rounds;
+        double hops, share;
+    } cases[] = {
+        {{ROUNDS_ONE, true}, 1, 1},
+        {{ROUNDS_LOG2, true}, 3, 3},
+        {{ROUNDS_OTHERS, true}, 7, 7},
+        {{ROUNDS_OTHERS, false}, 7, 7.0 / 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct backend b = {.traffic = TRAFFIC_ROUNDS,
+                            .rounds = cases[i].rounds};
+        struct law law = law_of(&b, &eight);
+        assert_true(fabs(law.hops - cases[i].hops / 4) < 1e-12);
+        assert_true(fabs(law.share - cases[i].share / 4) < 1e-12);
+        assert_true(backend_has_law(&b) && !backend_is_simulated(&b));
+    }
+}
+
 // Bytes of stages and slices, counted by hand.
 static void bytes_of_stages_and_slices(void **state)
 {
@@ -299,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_follow_the_law),
+        cmocka_unit_test(a_row_has_its_own_law),
         cmocka_unit_test(bytes_of_stages_and_slices),
         cmocka_unit_test(links_are_fitted_to_times),
         cmocka_unit_test(laws_count_messages_and_bytes),

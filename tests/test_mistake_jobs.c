@@ -21,6 +21,7 @@ static void every_mistake_is_named(void **state)
         &j, 100,
         "printf '[base]\\nsync=ring\\n[cell right]\\noverlap=1\\n[cell twice]"
         "\\nmistake_two_updates=1\\n[cell clip]\\nmistake_local_clip=1\\n"
+        "[cell seed]\\nmistake_same_seed=1\\n"
         "[cell steps]\\nsync=sps\\nconsistency=asp\\n"
         "mistake_own_steps=1:1\\n' > m.ini && "
         "lockstep run m.ini %s steps=2 repeat=1 out=m > said",
@@ -29,9 +30,10 @@ static void every_mistake_is_named(void **state)
     static const char *const named[][2] = {
         {"twice", "mistake_two_updates=1"},
         {"clip", "mistake_local_clip=1"},
+        {"seed", "mistake_same_seed=1"},
         {"steps", "mistake_own_steps=1:1"},
     };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const char *cell = named[i][0], *word = named[i][1];
         job_run(&j, 20,
                 "grep 'warning: %s: WRONG ON PURPOSE' m/cells/%s/r1/log.txt "
@@ -44,7 +46,7 @@ static void every_mistake_is_named(void **state)
     job_run(&j, 20,
             "grep -c WRONG m/table.txt; grep -rl 'WRONG ON' "
             "m/cells/right; lockstep compare m");
-    assert_prints(&j, "3\n");
+    assert_prints(&j, "4\n");
     assert_prints(&j, "twice: not comparable with right, differs in mistake_");
     assert_null(strstr(j.out, "m/cells/right"));
 }
@@ -78,6 +80,8 @@ static void impossible_mistakes_are_refused(void **state)
         {"sps", "mistake_two_updates=1", "sps has no such setting"},
         {"zero", "mistake_local_clip=1", "zero has no such setting"},
         {"dataparallel", "mistake_two_updates=1", "has no such setting"},
+        {"dataparallel", "mistake_same_seed=1", "worker 0 draws the batches"},
+        {"local workers=1", "mistake_same_seed=1", "of several workers"},
         {"ring", "mistake_own_steps=2:1", "there is no rank 2 of 2"},
         {"ring", "mistake_own_steps=1", "want RANK:STEPS"},
         {"ring", "mistake_own_steps=1:2", "requires fewer steps than steps=2"},

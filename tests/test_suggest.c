@@ -3,8 +3,10 @@
 
 #include "config/suggest.h"
 
+#include "base/file.h"
 #include "config/config.h"
 #include "config/keys.h"
+#include "config/terms.h"
 
 #include "tests/fresh_run.h"
 
@@ -19,12 +21,14 @@ static void unknown_names_find_their_neighbour(void **state)
     (void)state;
     assert_int_equal(set("stpes", "5"), -1);
     assert_says("nearest: steps;");
-    assert_int_equal(set("batch_size", "5"), -1);
+    assert_int_equal(set("batches", "5"), -1);
     assert_says("nearest: batch;");
     assert_int_equal(set("--lr", "5"), -1);
     assert_says("nearest: lr;");
-    assert_int_equal(set("max_steps", "5"), -1);
+    assert_int_equal(set("extra_steps", "5"), -1);
     assert_says("nearest: steps;");
+    assert_int_equal(set("wght_decay", "5"), -1);
+    assert_says("nearest: weight_decay;");
     assert_int_equal(set("", "5"), -1);
     assert_int_equal(set("sync", "rign"), -1);
     assert_says("try: sync=ring");
@@ -33,6 +37,22 @@ static void unknown_names_find_their_neighbour(void **state)
     assert_says("nearest: steps;");
     assert_int_equal(suggest_distance("", "abc"), 3);
     assert_int_equal(suggest_distance("kitten", "sitting"), 3);
+}
+
+// A word that is near to none gets no suggestion.
+static void a_far_word_has_no_neighbour(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"foo", "qqqqqqqqqqqq", "x", "zebra"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        assert_int_equal(set(words[i], "5"), -1);
+        assert_says("unknown key");
+        assert_null(strstr(fail_message(), "nearest"));
+        assert_int_equal(set("optimizer", words[i]), -1);
+        assert_says("not one of adamw, sgd");
+        assert_null(strstr(fail_message(), "try"));
+    }
+    assert_null(suggest_nearest("a", NULL, 0));
 }
 
 // For a term of other projects, the message names our settings, and these
@@ -51,7 +71,22 @@ static void terms_of_the_field_are_known(void **state)
         {"diloco", "try: sync=outer every="},
         {"gpipe", "try: sync=ring mesh=pp2 pipeline=gpipe"},
         {"ps", "try: sync=sps, or sync=dps"},
+        {"megatron", "try: sync=ring mesh=tp2"},
+        {"powersgd", "docs/limits.md"},
+        {"ulysses", "docs/limits.md"},
         {"dpss", "try: sync=dps"}, // mistyped
+    };
+    static const char *const keys[][2] = {
+        {"world_size", "unknown key world_size; try: workers=;"},
+        {"dtype", "try: precision=;"},
+        {"max_iters", "try: steps=;"},
+        {"train.max_iters", "unknown key train.max_iters; try: steps=;"},
+        {"--block-size", "try: context=;"},
+        {"fp16", "try: precision=;"},
+        {"nnodes", "try: hosts=;"},
+        {"tp", "try: mesh=;"},
+        {"num_workers", "docs/limits.md"},
+        {"offload", "docs/limits.md"},
     };
     for (size_t i = 0; i < sizeof sync / sizeof *sync; i++) {
         assert_int_equal(set("sync", sync[i][0]), -1);
@@ -59,13 +94,15 @@ static void terms_of_the_field_are_known(void **state)
     }
     assert_int_equal(set("pipeline", "PipeDream"), -1);
     assert_says("try: pipeline=1f1b");
-    assert_int_equal(set("world_size", "2"), -1);
-    assert_says("unknown key world_size; try: workers=;");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        assert_int_equal(set(keys[i][0], "bf16"), -1);
+        assert_says(keys[i][1]);
+    }
     assert_null(suggest_ours("sync", ""));
     assert_null(suggest_ours("sync", "dd"));
     assert_null(suggest_ours("sync", "ddpp"));
-    struct suggest_row row;
-    for (int i = 0; suggest_row(i, &row); i++) {
+    struct term row;
+    for (int i = 0; term_row(i, &row); i++) {
         char words[128], *rest;
         struct run r;
         config_defaults(&r);
@@ -83,11 +120,91 @@ static void terms_of_the_field_are_known(void **state)
     }
 }
 
+// A row hides no word that Lockstep itself understands.
+static void no_term_is_ours(void **state)
+{
+    (void)state;
+    struct term row;
+    for (int i = 0; term_row(i, &row); i++) {
+        char words[256], *rest;
+        snprintf(words, sizeof words, "%s", row.words);
+        for (char *w = strtok_r(words, " ", &rest); w;
+             w = strtok_r(NULL, " ", &rest))
+            assert_int_equal(*row.key ? set(row.key, w) : set(w, "1"), -1);
+    }
+}
+
+// The row of a page: | `dtype`, `torch_dtype` | `precision=` |
+static void page_row(const struct term *row, char *out, size_t size)
+{
+    const char *equals = *row->key ? "=" : "";
+    size_t at = (size_t)snprintf(out, size, "| ");
+    for (const char *w = row->words; *w; w += *w == ' ') {
+        size_t n = strcspn(w, " ");
+        at += (size_t)snprintf(out + at, size - at, "%s`%s%s%.*s`",
+                               w == row->words ? "" : ", ", row->key, equals,
+                               (int)n, w);
+        w += n;
+    }
+    snprintf(out + at, size - at,
+             *row->ours ? " | `%s` |\n" : " | none: [limits.md](limits.md) |\n",
+             row->ours);
+}
+
+// The tables of docs/names.md below "Values" have the rows of terms.c and no
+// others, in their order.
+static void the_page_has_every_term(void **state)
+{
+    (void)state;
+    struct term row;
+    char *page = file_read(LOCKSTEP_SOURCE "/docs/names.md", 1 << 20);
+    char want[1024];
+    assert_non_null(page);
+    const char *at = strstr(page, "## Values that");
+    assert_non_null(at);
+    for (int i = 0; term_row(i, &row); i++) {
+        page_row(&row, want, sizeof want);
+        at = strstr(at, "\n| `");
+        if (!at || strncmp(++at, want, strlen(want)))
+            wrong("docs/names.md must have this row: %s", want);
+    }
+    assert_null(strstr(at, "\n| `"));
+    mem_free(page);
+}
+
+// Whether the text has one of the words, in any spelling.
+static bool names_one(const char *text, const char *words)
+{
+    char one[256], *rest;
+    snprintf(one, sizeof one, "%s", words);
+    for (char *w = strtok_r(one, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        if (strcasestr(text, w))
+            return true;
+    return false;
+}
+
+// An error sends the reader of a name for which there is nothing to this page.
+static void the_page_of_limits_explains_what_is_missing(void **state)
+{
+    (void)state;
+    struct term row;
+    char *page = file_read(LOCKSTEP_SOURCE "/docs/limits.md", 1 << 20);
+    assert_non_null(page);
+    for (int i = 0; term_row(i, &row); i++)
+        if (!*row.ours && !names_one(page, row.words))
+            wrong("docs/limits.md does not name %s", row.words);
+    mem_free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_names_find_their_neighbour),
+        cmocka_unit_test(a_far_word_has_no_neighbour),
         cmocka_unit_test(terms_of_the_field_are_known),
+        cmocka_unit_test(no_term_is_ours),
+        cmocka_unit_test(the_page_has_every_term),
+        cmocka_unit_test(the_page_of_limits_explains_what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

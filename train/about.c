@@ -91,9 +91,9 @@ static bool makes_training(const struct key *k)
 {
     // Besides those of the groups model, optimizer and mistakes.
     static const char *const more[] = {
-        "symbols", "vocab",      "val_fraction", "seed",           "steps",
-        "tf32",    "attention",  "wire",         "consistency",    "backup",
-        "every",   "outer_rule", "outer_lr",     "outer_momentum",
+        "symbols", "vocab", "val_fraction", "order",    "seed",
+        "steps",   "tf32",  "attention",    "wire",     "consistency",
+        "backup",  "every", "outer_rule",   "outer_lr", "outer_momentum",
     };
     if (!strcmp(k->name, "lr_scale") || !strcmp(k->name, "base_batch"))
         return false; // add_value() writes the learning rate they result in

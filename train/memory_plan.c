@@ -104,6 +104,8 @@ static size_t exchange(const struct memory_job *job, size_t n)
         return job->rank ? 0
                          : OWNER_SETS * (w - 1) *
                                floats(n < OWNER_PIECE ? n : OWNER_PIECE);
+    if (b->traffic == TRAFFIC_ROUNDS) // the message of a round
+        return floats(b->rounds.whole ? n : n / w);
     return narrow ? CASTS * largest(job, n) * width : 0;
 }
 
@@ -157,6 +159,8 @@ static size_t mapped(const struct memory_job *job)
     size_t copied = job->rank ? n + others - n / w : others;
     if (!job->transport || strcmp(job->transport, "shm"))
         return 0;
+    if (job->backend->traffic == TRAFFIC_ROUNDS)
+        return w * PLACES; // only messages
     if (job->backend->apart)
         return floats(copied) + w * PLACES;
     size_t bytes = floats(share.lends_grads ? lent - lent / w : others);

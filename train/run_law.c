@@ -77,7 +77,8 @@ static double width_of(const struct run *r, const struct backend *row,
 
 // Returns the payload of n parameters that leaves a worker's host in a step. It
 // is S to servers, and 2(n-1)/n S around a ring. If worker 0 owns the
-// parameters, 2(n-1)/n S is the mean of the workers. With a server beside each
+// parameters, 2(n-1)/n S is the mean of the workers. A backend whose row has
+// rounds sends what these are. With a server beside each
 // worker, the worker and the server each send (n-1)/n S; the replies of servers
 // that update are fp32. If only some steps exchange, it is the mean of all
 // steps, with one exchange a round and one at the end.
@@ -92,15 +93,19 @@ static double whole_bytes(const struct question *q, double parameters)
         return 0;
     if (!backend_has_law(q->row))
         return NAN;
-    return q->row->servers ? bytes : 2 * (n - 1) / n * bytes * rounds / steps;
+    double share = q->row->traffic == TRAFFIC_ROUNDS
+                       ? law_rounds(&q->row->rounds, q->replicas).share
+                       : 2 * (n - 1) / n;
+    return q->row->servers ? bytes : share * bytes * rounds / steps;
 }
 
 // Returns the verb that sends these bytes.
 static int verb_of(const struct backend *b)
 {
-    return b->servers                    ? RUN_LAW_PUSH
-           : b->traffic == TRAFFIC_OWNER ? (int)GROUP_SEND
-                                         : (int)GROUP_ALL_REDUCE;
+    bool pairs = b->traffic == TRAFFIC_OWNER || b->traffic == TRAFFIC_ROUNDS;
+    return b->servers ? RUN_LAW_PUSH
+           : pairs    ? (int)GROUP_SEND
+                      : (int)GROUP_ALL_REDUCE;
 }
 
 // Returns the step of a backend with shards, without the units.

@@ -28,6 +28,7 @@ enum { PATH = STATE_PATH };
 struct place {
     int step, updates, good; // good: steps since the loss scale changed
     float scale;
+    float lr; // learning rate of the last step; 0: not known
     uint64_t position, tokens;
 };
 
@@ -270,15 +271,35 @@ static int get_tokens(const struct trainer *t, const cJSON *j,
     return 0;
 }
 
+// The learning rate of the last step. An older version did not write it.
+static int get_lr(const cJSON *j, const char *folder, double *lr)
+{
+    bool has = cJSON_GetObjectItemCaseSensitive(j, "learning_rate");
+    *lr = 0;
+    return has ? get_real(j, folder, "learning_rate", lr) : 0;
+}
+
+// Says so if this run's schedule would have had another learning rate in the
+// last step: if steps=, for example, has stretched it.
+static void say_schedule(const struct trainer *t, const struct place *p)
+{
+    float last = p->step ? schedule_lr(&t->schedule, p->step - 1) : 0;
+    if (p->lr > 0 && p->lr != last)
+        log_line("resume: the schedule has changed: the learning rate was %g "
+                 "in step %d, and will be %g in step %d",
+                 (double)p->lr, p->step,
+                 (double)schedule_lr(&t->schedule, p->step), p->step + 1);
+}
+
 static int read_numbers(const struct trainer *t, const cJSON *j,
                         const char *folder, struct place *out)
 {
     double version = 0, step = 0, updates = 0, epoch = 0, window = 0;
-    double scale = 0, good = 0, tokens = 0;
+    double scale = 0, good = 0, tokens = 0, lr = 0;
     if (get_number(j, folder, "version", &version) ||
         get_number(j, folder, "step", &step) ||
         get_number(j, folder, "updates", &updates) ||
-        get_tokens(t, j, folder, &tokens) ||
+        get_tokens(t, j, folder, &tokens) || get_lr(j, folder, &lr) ||
         get_number(j, folder, "epoch", &epoch) ||
         get_number(j, folder, "windows_of_epoch", &window) ||
         get_real(j, folder, "loss_scale", &scale) ||
@@ -294,6 +315,7 @@ static int read_numbers(const struct trainer *t, const cJSON *j,
         .updates = (int)updates,
         .good = (int)good,
         .scale = (float)scale,
+        .lr = (float)lr,
         .position = position(t, (uint64_t)epoch, (uint64_t)window),
         .tokens = (uint64_t)tokens,
     };
@@ -316,6 +338,8 @@ static int read_state(const struct trainer *t, const char *folder,
         log_line("resume: the data is not what %s was trained on (hash %s, "
                  "now %s)",
                  folder, old->valuestring, hash);
+    if (!rc)
+        say_schedule(t, out);
     cJSON_Delete(j);
     mem_free(text);
     return rc;

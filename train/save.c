@@ -83,6 +83,9 @@ static cJSON *state_json(const struct trainer *t)
     cJSON_AddNumberToObject(j, "windows_of_epoch", (double)window);
     cJSON_AddNumberToObject(j, "loss_scale", (double)t->scale.scale);
     cJSON_AddNumberToObject(j, "steps_since_loss_scale_changed", t->scale.good);
+    if (t->step > 0)
+        cJSON_AddNumberToObject(j, "learning_rate",
+                                (double)schedule_lr(&t->schedule, t->step - 1));
     cJSON_AddNumberToObject(j, "layers", t->whole.layers);
     cJSON_AddNumberToObject(j, "heads", t->whole.heads);
     cJSON_AddNumberToObject(j, "channels", t->whole.channels);

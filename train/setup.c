@@ -170,6 +170,8 @@ static int open_data(struct trainer *t, int tokens)
         .rank = t->replica,
         .world = all ? 1 : t->replicas,
         .seed = (uint64_t)r->seed,
+        .order = (enum data_order)r->order,
+        .same_draw = r->mistake_same_seed,
         .max_bytes = 4u << 20,
     };
     return data_open(&t->data, &config);

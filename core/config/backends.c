@@ -76,6 +76,11 @@ bool backend_has_law(const struct backend *b)
     return b->traffic != TRAFFIC_NONE && b->traffic != TRAFFIC_OWN;
 }
 
+bool backend_is_simulated(const struct backend *b)
+{
+    return backend_has_law(b) && b->traffic != TRAFFIC_ROUNDS;
+}
+
 bool backend_reads(const struct backend *b, const char *key)
 {
     return value_known(key, b->keys);

@@ -30,6 +30,15 @@ enum traffic {
     TRAFFIC_SERVERS, // to servers, which answer
     TRAFFIC_OWNER,   // to worker 0, which alone updates and sends out
                      // parameters and batches
+    TRAFFIC_ROUNDS,  // in rounds, as the row's member `rounds` says; there is
+                     // no simulation
+};
+
+// The law of a backend with TRAFFIC_ROUNDS: how many rounds follow each other
+// with n workers, and what every worker sends and receives in each.
+struct backend_rounds {
+    enum { ROUNDS_ONE, ROUNDS_LOG2, ROUNDS_OTHERS } count; // 1, log2 n, n - 1
+    bool whole; // the whole vector; else 1/n of it
 };
 
 struct backend {
@@ -42,6 +51,7 @@ struct backend {
     int servers; // 0: none; 1: one; -1: as many as servers= says, by default
                  // one for each worker
     enum traffic traffic;
+    struct backend_rounds rounds; // with TRAFFIC_ROUNDS
     bool shards; // a worker holds 1/workers of the optimiser's state
     bool apart; // parameters travel instead of gradients, once in every= steps;
                 // in between, the workers' parameters differ
@@ -67,6 +77,9 @@ const struct backend *backend_of_parts(void);
 
 // Whether there is a law for the bytes that b sends.
 bool backend_has_law(const struct backend *b);
+
+// Whether `lockstep simulate` has b's exchange.
+bool backend_is_simulated(const struct backend *b);
 
 // Whether b reads a key of the group [backend].
 bool backend_reads(const struct backend *b, const char *key);

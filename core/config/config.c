@@ -419,7 +419,7 @@ int config_check(const struct run *r)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,
                     (r->channels / r->heads + 1) * r->heads);
-    if (check_mesh(r, b) || check_pace(r, b))
+    if (check_mesh(r, b) || check_pace(r, b) || config_check_way(r, b))
         return -1;
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");
@@ -453,7 +453,8 @@ int config_check(const struct run *r)
         return fail("mistake_own_steps=%d:%d requires fewer steps than "
                     "steps=%d; try: %d:%d",
                     own->rank, own->steps, r->steps, own->rank, r->steps / 2);
-    if (r->restarts > 0 && r->save == 0)
+    // In an elastic job the servers have what a dead worker needs.
+    if (r->restarts > 0 && r->save == 0 && !r->settings.elastic)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",
                     r->restarts);

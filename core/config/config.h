@@ -64,6 +64,7 @@ struct run {
     char data[CONFIG_PATH], vocab[CONFIG_PATH];
     int symbols; // enum data_symbols
     double val_fraction;
+    int order; // enum data_order
 
     // training
     int batch, accum, steps;
@@ -110,6 +111,7 @@ struct run {
     struct straggler straggler;
     struct pace pace;
     struct own_steps mistake_own_steps;
+    int mistake_same_seed; // bool
     char net[CONFIG_WORD]; // [?]RATE[,hosts=N]: emulated links; "" for none
     double timeout;        // s, of every wait
     int restarts;          // at most, after failures; 0: none
@@ -167,6 +169,10 @@ enum dtype config_format(const struct run *r);
 // the value of transport=. If `b` has servers, calls settings_check(), too. 0,
 // or -1 after fail().
 int config_check_backend(const struct run *r, const struct backend *b);
+
+// Checks settings that depend on who draws the batches and who updates. 0, or
+// -1 after fail().
+int config_check_way(const struct run *r, const struct backend *b);
 
 // Checks settings that depend on the number of workers. 0, or -1 after fail().
 int config_check_world(const struct run *r, int world);

@@ -43,7 +43,7 @@ static const char *text_key(const char *word, char key[64])
 const struct key *key_must_find(const struct key_table *t, const char *name)
 {
     const char *names[KEYS_MOST];
-    char key[64];
+    char key[64], nearest[SUGGEST_TEXT];
     const struct key *k = key_find(t, name);
     if (k)
         return k;
@@ -56,11 +56,13 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
     for (int i = 0; i < t->n; i++)
         names[i] = t->rows[i].name;
     const char *ours = suggest_ours("", name);
-    if (ours && key_find(t, text_key(ours, key)))
+    if (ours && !*ours)
+        fail("unknown key %.60s: " SUGGEST_NONE "; all: %s", name, t->all);
+    else if (ours && key_find(t, text_key(ours, key)))
         fail("unknown key %.60s; try: %s; all: %s", name, ours, t->all);
     else
-        fail("unknown key %.60s; nearest: %s; all: %s", name,
-             suggest_nearest(name, names, t->n), t->all);
+        fail("unknown key %.60s%s; all: %s", name,
+             suggest_text(nearest, "; nearest: ", name, names, t->n), t->all);
     return NULL;
 }
 

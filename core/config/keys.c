@@ -76,6 +76,10 @@ static const struct key rows[] = {
 {"data", "val_fraction", "0.1", KEY_NUMBER, AT(val_fraction), 0, 0.9,
  .unit = "share",
  .help = "share of the text, from its end, held out for validation; 0: none"},
+{"data", "order", "epoch", KEY_CHOICE, AT(order), // enum data_order
+ .words = WORDS("epoch", "random"),
+ .help = "epoch: each sequence once in an epoch, in an order by seed=; random: "
+         "sequences that begin at any token, drawn as nanoGPT does"},
 
 {"training", "batch", "8", KEY_INT, AT(batch), 1, 65536,
  .unit = "sequences",
@@ -117,8 +121,9 @@ static const struct key rows[] = {
          "of cuDNN 9.8 or newer, which is loaded for it; without dropout"},
 
 {"optimizer", "optimizer", "adamw", KEY_CHOICE, AT(optimizer), // optim_kind
- .words = WORDS("adamw", "sgd"),
- .help = "the update rule"},
+ .words = WORDS("adamw", "sgd", "lars", "lamb"),
+ .help = "the update rule; lars, lamb: for large batches, on workers that "
+         "update whole tensors"},
 {"optimizer", "lr", "0.002", KEY_NUMBER, AT(lr), 1e-12, 100,
  .unit = "per step",
  .help = "peak learning rate"},
@@ -138,16 +143,16 @@ static const struct key rows[] = {
  .words = WORDS("constant", "cosine", "linear"),
  .help = "how the learning rate falls from lr to min_lr"},
 {"optimizer", "beta1", "0.9", KEY_NUMBER, AT(beta1), 0, 0.999999,
- .help = "adamw: decay of the mean gradient"},
+ .help = "adamw, lamb: decay of the mean gradient"},
 {"optimizer", "beta2", "0.95", KEY_NUMBER, AT(beta2), 0, 0.999999,
- .help = "adamw: decay of the mean squared gradient"},
+ .help = "adamw, lamb: decay of the mean squared gradient"},
 {"optimizer", "eps", "1e-8", KEY_NUMBER, AT(eps), 1e-16, 1,
- .help = "adamw: added to the root of the mean squared gradient"},
+ .help = "adamw, lamb: added to the root of the mean squared gradient"},
 {"optimizer", "weight_decay", "0.1", KEY_NUMBER, AT(weight_decay), 0, 10,
  .unit = "per step",
  .help = "decay of the matrices; multiplied by the learning rate"},
 {"optimizer", "momentum", "0.9", KEY_NUMBER, AT(momentum), 0, 0.999999,
- .help = "sgd: decay of the velocity"},
+ .help = "sgd, lars: decay of the velocity"},
 {"optimizer", "clip", "1", KEY_NUMBER, AT(clip), 1e-9, 1e9, "none",
  .unit = "norm",
  .help = "largest norm of the whole gradient; a longer one is scaled down"},
@@ -373,6 +378,9 @@ static const struct key rows[] = {
 {"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,
  .help = "WRONG ON PURPOSE: each worker clips its own gradient before the sum, "
          "and the mean is not clipped"},
+{"mistakes", "mistake_same_seed", "0", KEY_INT, AT(mistake_same_seed), 0, 1,
+ .help = "WRONG ON PURPOSE: all workers draw the same batches, as with one "
+         "seed and no sampler that knows the rank"},
 {"mistakes", "mistake_own_steps", "", KEY_PARTS, AT(mistake_own_steps),
  PARTS(own_steps),
  .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes only so many steps, "

@@ -1,14 +1,17 @@
 // suggest.c - edit distance with swaps (Damerau 1964), by dynamic programming:
 // row i of the table holds the cost of turning the first i letters of a into
-// each prefix of b. The list `field` translates names from other programs and
-// papers, for which the nearest key would be the wrong one.
+// each prefix of b. terms.c translates names from other programs, for which the
+// nearest key would be the wrong one.
 
 #include "config/suggest.h"
+
+#include "config/terms.h"
 
 #include <ctype.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 63 };
@@ -50,15 +53,40 @@ static bool holds(const char *outer, const char *inner)
     return strlen(inner) >= 3 && strcasestr(outer, inner);
 }
 
+// Whether a word leaves out letters of a whole one but the first, at most half
+// of them: bcast for broadcast.
+static bool shortens(const char *word, const char *whole)
+{
+    size_t n = strlen(word), from = strlen(whole);
+    if (n < 3 || n * 2 < from || !same(*word, *whole))
+        return false;
+    for (; *word && *whole; whole++)
+        word += same(*word, *whole);
+    return !*word;
+}
+
+// Whether so many changes still leave a word that could have been meant: one
+// change, or one for every three letters.
+static bool is_near(int distance, const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b), longer = na > nb ? na : nb;
+    return distance <= (longer < 6 ? 1 : (int)(longer / 3));
+}
+
 const char *suggest_nearest(const char *word, const char *const *words, int n)
 {
     const char *nearest = NULL;
     int best = INT_MAX;
+    word += strspn(word, "-");
     for (int i = 0; i < n; i++) {
         int distance = suggest_distance(word, words[i]);
-        if (holds(word, words[i]) || holds(words[i], word))
+        bool near = is_near(distance, word, words[i]);
+        if (holds(word, words[i]) || holds(words[i], word) ||
+            shortens(word, words[i])) {
             distance = least(distance, 2);
-        if (distance < best) {
+            near = true;
+        }
+        if (near && distance < best) {
             best = distance;
             nearest = words[i];
         }
@@ -66,34 +94,14 @@ const char *suggest_nearest(const char *word, const char *const *words, int n)
     return nearest;
 }
 
-static const struct suggest_row field[] = {
-    {"sync", "ddp", "sync=ring, or sync=allreduce"},
-    {"sync", "horovod gloo", "sync=ring"},
-    {"sync", "mpi nccl", "sync=allreduce"},
-    {"sync", "fsdp fully_shard zero3", "sync=zero shard=3"},
-    {"sync", "deepspeed zero2", "sync=zero shard=2"},
-    {"sync", "zero1 distributed_optimizer", "sync=zero shard=1"},
-    {"sync", "diloco localsgd fedavg", "sync=outer every=10"},
-    {"sync", "dp nn.DataParallel", "sync=dataparallel"},
-    {"sync", "ps pserver parameter_server", "sync=sps, or sync=dps"},
-    {"sync", "byteps", "sync=dps"},
-    {"sync", "async hogwild asp", "sync=sps consistency=asp"},
-    {"sync", "ssp", "sync=sps consistency=ssp:2"},
-    {"sync", "gpipe pipeline pp", "sync=ring mesh=pp2 pipeline=gpipe"},
-    {"sync", "pipedream 1f1b", "sync=ring mesh=pp2 pipeline=1f1b"},
-    {"sync", "none single", "sync=local"},
-    {"pipeline", "pipedream", "pipeline=1f1b"},
-    {"", "learning_rate", "lr="},
-    {"", "backend strategy", "sync="},
-    {"", "world_size nproc_per_node num_workers np", "workers="},
-    {"", "gradient_accumulation_steps grad_accum", "accum="},
-    {"", "zero_stage stage", "shard="},
-    {"", "seq_len block_size sequence_length", "context="},
-    {"", "max_grad_norm grad_clip", "clip="},
-    {"", "n_embd hidden_size d_model", "channels="},
-    {"", "hostfile", "hosts="},
-    {"", "activation_checkpointing gradient_checkpointing", "recompute=1"},
-};
+const char *suggest_text(char out[SUGGEST_TEXT], const char *before,
+                         const char *word, const char *const *words, int n)
+{
+    const char *nearest = suggest_nearest(word, words, n);
+    snprintf(out, SUGGEST_TEXT, "%s%s", nearest ? before : "",
+             nearest ? nearest : "");
+    return out;
+}
 
 static char plain(const char **s)
 {
@@ -113,18 +121,13 @@ static bool is_first(const char *words, const char *word)
     return !theirs && (!ours || ours == ' ');
 }
 
-bool suggest_row(int i, struct suggest_row *row)
-{
-    if (i >= (int)(sizeof field / sizeof *field))
-        return false;
-    *row = field[i];
-    return true;
-}
-
 const char *suggest_ours(const char *key, const char *word)
 {
-    struct suggest_row row;
-    for (int i = 0; suggest_row(i, &row); i++) {
+    struct term row;
+    const char *dot = strrchr(word, '.');
+    if (!*key && dot)
+        word = dot + 1;
+    for (int i = 0; term_row(i, &row); i++) {
         if (strcmp(row.key, key))
             continue;
         for (const char *w = row.words; w; w = strchr(w, ' ')) {

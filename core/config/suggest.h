@@ -11,19 +11,27 @@
 // and small letters are equal.
 int suggest_distance(const char *a, const char *b);
 
-// The nearest of words[0..n), the first of several; NULL if n is 0. If one word
-// contains the other (batch_size, max_steps), their distance is at most 2.
+// The nearest of words[0..n), the first of several; NULL if none is near. Near
+// are words that differ by one change, or by one for every three letters of the
+// longer. If one contains the other (batch_size), or word is short for the
+// other (bcast for broadcast), they are near, at a distance of at most 2.
+// Dashes in front of word do not count.
 const char *suggest_nearest(const char *word, const char *const *words, int n);
 
-// Our words for a name from another program. For a key: what to write instead
-// of key=word. For the key "": what to write instead of a key called `word`.
-// NULL if the name is not known. Capitals, "-" and "_" do not count.
+// The nearest word with `before` in front of it; empty if none is near. Returns
+// `out`.
+enum { SUGGEST_TEXT = 128 };
+const char *suggest_text(char out[SUGGEST_TEXT], const char *before,
+                         const char *word, const char *const *words, int n);
+
+// Our words for a name from another program (terms.h). For a key: what to write
+// instead of key=word. For the key "": what to write instead of a key called
+// `word`; what stands before a dot in it does not count (model.block_size). ""
+// if Lockstep has nothing like it, NULL if the name is not known. Capitals, "-"
+// and "_" do not count.
 const char *suggest_ours(const char *key, const char *word);
 
-// Row i of that list; false after the last.
-struct suggest_row {
-    const char *key, *words, *ours; // words: with blanks between them
-};
-bool suggest_row(int i, struct suggest_row *row);
+// What an error says of a name for which Lockstep has nothing.
+#define SUGGEST_NONE "Lockstep has nothing like it, see docs/limits.md"
 
 #endif

@@ -58,9 +58,14 @@ int value_word(const char *key, const char *text, const char *const *words)
         snprintf(list + at, sizeof list - at, "%s%s", n ? ", " : "", words[n]);
     }
     const char *ours = suggest_ours(key, text);
-    return ours ? fail("%s=%s: not one of %s; try: %s", key, text, list, ours)
-                : fail("%s=%s: not one of %s; try: %s=%s", key, text, list, key,
-                       suggest_nearest(text, words, n));
+    if (ours && *ours)
+        return fail("%s=%s: not one of %s; try: %s", key, text, list, ours);
+    if (ours)
+        return fail("%s=%s: not one of %s; " SUGGEST_NONE, key, text, list);
+    const char *nearest = suggest_nearest(text, words, n);
+    return nearest ? fail("%s=%s: not one of %s; try: %s=%s", key, text, list,
+                          key, nearest)
+                   : fail("%s=%s: not one of %s", key, text, list);
 }
 
 bool value_known(const char *text, const char *const *words)

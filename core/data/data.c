@@ -237,11 +237,26 @@ static int scan(struct data *d, const struct data_config *c)
 
 // ---- batches
 
-static void copy_window(const struct tokens *t, size_t window, size_t tokens,
+static void copy_window(const struct tokens *t, size_t at, size_t tokens,
                         int32_t *x, int32_t *y)
 {
-    tokens_copy(t, window * tokens, tokens, x);
-    tokens_copy(t, window * tokens + 1, tokens, y);
+    tokens_copy(t, at, tokens, x);
+    tokens_copy(t, at + 1, tokens, y);
+}
+
+// The i-th window of a step, in the order of its epoch.
+static uint64_t next_window(const struct data *d, uint64_t step, uint64_t i)
+{
+    uint64_t epoch = step / d->steps_per_epoch;
+    uint64_t of_epoch = step % d->steps_per_epoch * d->step_windows + i;
+    return order_at(d->config.seed, epoch, d->windows, of_epoch);
+}
+
+// The first token of the i-th window of a step, with random order.
+static uint64_t random_place(const struct data *d, uint64_t step, uint64_t i)
+{
+    return order_random(d->config.seed, d->train.n - (uint64_t)d->config.tokens,
+                        step * d->step_windows + i);
 }
 
 // Micro-batch k of this rank, counted over all steps and epochs.
@@ -251,12 +266,13 @@ static void fill(const void *ctx, uint64_t k, int32_t *x, int32_t *y)
     const struct data_config *c = &d->config;
     size_t T = (size_t)c->tokens, B = (size_t)c->batch;
     uint64_t step = k / (uint64_t)c->accum, micro = k % (uint64_t)c->accum;
-    uint64_t epoch = step / d->steps_per_epoch;
-    uint64_t first = step % d->steps_per_epoch * d->step_windows +
-                     micro * batch_windows(c) + (uint64_t)c->rank * B;
+    uint64_t rank = c->same_draw ? 0 : (uint64_t)c->rank;
+    uint64_t first = micro * batch_windows(c) + rank * B;
     for (size_t b = 0; b < B; b++) {
-        uint64_t w = order_at(c->seed, epoch, d->windows, first + b);
-        copy_window(&d->train, (size_t)w, T, x + b * T, y + b * T);
+        uint64_t at = c->order == DATA_RANDOM
+                          ? random_place(d, step, first + b)
+                          : T * next_window(d, step, first + b);
+        copy_window(&d->train, (size_t)at, T, x + b * T, y + b * T);
     }
 }
 
@@ -291,8 +307,8 @@ int data_val(const struct data *d, size_t i, int32_t *x, int32_t *y)
     if (d->val.n == 0 || i >= (d->val.n - 1) / T / G)
         return 0;
     for (size_t b = 0; b < B; b++)
-        copy_window(&d->val, i * G + (size_t)c->rank * B + b, T, x + b * T,
-                    y + b * T);
+        copy_window(&d->val, (i * G + (size_t)c->rank * B + b) * T, T,
+                    x + b * T, y + b * T);
     return 1;
 }
 

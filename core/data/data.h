@@ -9,6 +9,8 @@
 //     order[step * G + a * world * B + r * B ..  + B)
 //
 // So in a step, n ranks with batch b see the same windows as one rank with n*b.
+// With random order the i-th window of the run begins at any token, as a
+// function of (seed, i), and an epoch is only a number of steps.
 // A thread prepares batches ahead of the loop.
 //
 // The kind of a file: it is an llm.c shard if it begins with the number
@@ -22,6 +24,7 @@
 #include <stdint.h>
 
 enum data_symbols { DATA_BYTES, DATA_CHARS };
+enum data_order { DATA_EPOCH, DATA_RANDOM };
 
 struct data_config {
     const char *path;  // text, nanoGPT .bin, llm.c shard, a folder with
@@ -35,6 +38,8 @@ struct data_config {
     int batch, tokens, accum; // B, T, micro-batches of a step
     int rank, world;
     uint64_t seed;
+    enum data_order order;
+    bool same_draw;   // a mistake: all ranks take the windows of rank 0
     size_t max_bytes; // of the default text: 4 MiB
 };
 

@@ -5,7 +5,12 @@
 #include "base/base.h"
 #include "base/rng.h"
 
-enum { ROUNDS = 6, ORDER_STREAM = 0x6f7264 };
+enum { ROUNDS = 6, ORDER_STREAM = 0x6f7264, RANDOM_STREAM = 0x726e64 };
+
+uint64_t order_random(uint64_t seed, uint64_t n, uint64_t i)
+{
+    return rng_below(rng_key(seed, RANDOM_STREAM), i, n);
+}
 
 // Half the number of bits that a number below n needs, rounded up.
 static int half_bits(uint64_t n)

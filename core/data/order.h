@@ -18,6 +18,10 @@
 
 #include <stdint.h>
 
+// The i-th of the numbers that are drawn from 0..n-1, each by chance, with a
+// seed.
+uint64_t order_random(uint64_t seed, uint64_t n, uint64_t i);
+
 // The i-th of n windows (i < n) in the epoch's order: for each (seed, epoch) a
 // permutation of 0..n-1.
 uint64_t order_at(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i);

@@ -11,10 +11,16 @@
 #include "base/clones.h"
 
 #include <math.h>
+#include <stdbool.h>
+
+static bool is_adam(const struct optim_config *c)
+{
+    return c->kind == OPTIM_ADAMW || c->kind == OPTIM_LAMB;
+}
 
 int optim_slots(const struct optim_config *c)
 {
-    if (c->kind == OPTIM_ADAMW)
+    if (is_adam(c))
         return 2;
     return c->momentum > 0 ? 1 : 0;
 }
@@ -22,7 +28,7 @@ int optim_slots(const struct optim_config *c)
 const char *optim_slot_name(const struct optim_config *c, int i)
 {
     CHECK(i >= 0 && i < optim_slots(c));
-    if (c->kind == OPTIM_SGD)
+    if (!is_adam(c))
         return "momentum_buffer";
     return i ? "exp_avg_sq" : "exp_avg";
 }
@@ -77,7 +83,7 @@ static void update_run(const struct optim_config *c, float *params,
                        float *const *slots, const float *grads, size_t at,
                        size_t n, struct rates r)
 {
-    if (c->kind == OPTIM_ADAMW)
+    if (is_adam(c))
         update_adamw(params + at, slots[0] + at, slots[1] + at, grads + at, n,
                      r);
     else if (c->momentum > 0)

@@ -6,6 +6,7 @@
 //            (Loshchilov and Hutter, ICLR 2019; m^, v^ bias-corrected)
 //     SGD    u = mu u + g;  p = p - lr (u + wd p)
 //            (decay decoupled, as in AdamW; momentum as in PyTorch)
+//     LARS, LAMB: optim/layered.h
 //
 // The state of an optimiser consists of vectors with the layout of the
 // parameters, called slots (AdamW: m, v; SGD: u if momentum > 0). The process
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-enum optim_kind { OPTIM_ADAMW, OPTIM_SGD };
+enum optim_kind { OPTIM_ADAMW, OPTIM_SGD, OPTIM_LARS, OPTIM_LAMB };
 
 // OPTIM_MAX_DECAY is enough for the matrices of 1024 layers.
 enum { OPTIM_MAX_DECAY = 4100, OPTIM_MAX_SLOTS = 2 };
@@ -52,7 +53,8 @@ const char *optim_slot_name(const struct optim_config *c, int i);
 // whole vector, with the gradient scale * grads and the learning rate lr.
 // `step` counts updates from 1. It uses vector code in the calling thread only:
 // callers split the range among threads, and the result does not depend on the
-// split.
+// split. LAMB is updated as AdamW, and LARS as SGD, which is right for elements
+// that do not decay.
 void optim_update(const struct optim_config *c, float *params,
                   float *const *slots, const float *grads, size_t off, size_t n,
                   int step, float lr, float scale);

@@ -3,6 +3,7 @@
 #include "optim/rule.h"
 
 #include "base/base.h"
+#include "optim/layered.h"
 #include "optim/segment.h"
 
 #include <math.h>
@@ -28,7 +29,12 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
     if (parts && parts->sum(parts->ctx, &squares))
         return -1;
     float scale = optim_clip_scale(squares, in->scale, in->clip, norm);
-    if (isfinite(*norm))
+    if (!isfinite(*norm))
+        return 0;
+    if (layered_is(r->config))
+        layered_update(r->config, params, r->slots, grads, r->n, in, scale,
+                       sums);
+    else
         segment_update(r->config, params, r->slots, grads, 0, r->n, in, scale);
     return 0;
 }

@@ -34,7 +34,7 @@ TEXT_BYTES = 4 << 20
 WITHIN, CHECKED = 1e-5, 20
 # The script supports only one value of each of these settings.
 ONLY = {"precision": "fp32", "optimizer": "adamw", "symbols": "bytes",
-        "vocab": "", "init": "random", "dropout": 0, "lr_scale": "none",
+        "vocab": "", "order": "epoch", "mistake_same_seed": 0, "init": "random", "dropout": 0, "lr_scale": "none",
         "wire": "fp32", "net": "", "hosts": "", "device": "cpu", "resume": ""}
 COLUMNS = ("run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,"
            "skipped,dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,"

@@ -25,6 +25,10 @@ if(LOCKSTEP_TORCH_PYTHON)
 endif()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
+  add_test(NAME oracle_layered
+           COMMAND ${Python3_EXECUTABLE} tests/oracle/layered.py
+                   tests/golden/layered.txt
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set(bpe "${Python3_EXECUTABLE} tests/oracle/gpt2_bpe.py")
   add_test(NAME oracle_bpe
            COMMAND bash -o pipefail -c "${bpe} golden tests/golden/small.bpe | \

@@ -105,9 +105,9 @@ class Choice:
         """Its median."""
         return self.range(cell, measure).median
 
-    def name(self, cell):
-        """Of a cell, for sentences."""
-        return self.names[cell]
+    def who(self, *cells):
+        """Their names: "ring and dps"."""
+        return names_of([self.names[c] for c in cells])
 
     @property
     def where(self):
@@ -128,7 +128,7 @@ class Choice:
                         f" ({r.least * scale:.4g} .. {r.most * scale:.4g})"
                         if r.wide else ""))
             if values:
-                found.append(f"{self.name(cell)}: {', '.join(values)}; "
+                found.append(f"{self.who(cell)}: {', '.join(values)}; "
                              f"n={len(self.study.of(cell))}")
         return "\n".join(found)
 
@@ -155,10 +155,9 @@ class Choice:
     def place(self, cells, cell, one, many):
         """"ring is fastest: 40 tokens/s", or of several cells, with the numbers of one
         of them."""
-        text = names_of([self.name(c) for c in cells]) + (
-            f" {one}: " if len(cells) == 1 else
-            f" {many}, too close to tell apart: their ranges overlap. {self.name(cell)}: ")
-        return text + self.value(cell) + self.beside(cell)
+        text = f"{one}: " if len(cells) == 1 else \
+            f"{many}, too close to tell apart: their ranges overlap. {self.who(cell)}: "
+        return f"{self.who(*cells)} {text}{self.value(cell)}{self.beside(cell)}"
 
     @property
     def behind(self):
@@ -183,11 +182,11 @@ class Choice:
         a, b = (self.range(c).median for c in (best, second))
         more, less = (b, a) if self.timed else (a, b)
         times = f"{more / less if less else math.inf:.2f} times"
-        names = names_of([self.name(c) for c in level])
         if len(level) > 1:
-            return (f"; the next are {names}, too close to tell apart; {self.name(second)} "
-                    + (f"takes {times} as long" if self.timed else f"is {times} slower"))
-        return f"; the next is {names}, " + (
+            return (f"; the next are {self.who(*level)}, too close to tell apart; "
+                    f"{self.who(second)} " + (
+                        f"takes {times} as long" if self.timed else f"is {times} slower"))
+        return f"; the next is {self.who(second)}, " + (
             f"which takes {times} as long" if self.timed else f"{times} slower")
 
     def why(self, cell):
@@ -235,8 +234,7 @@ class Choice:
         level = [self.level(c, cells, measure) for c in ends]
         if ends[1] in level[0]:
             return f"from {form(a)} to {form(b)}, too close to tell apart: ranges overlap"
-        low, high = (names_of([self.name(c) for c in cells]) for cells in level)
-        return f"from {form(a)} ({low}) to {form(b)} ({high})"
+        return f"from {form(a)} ({self.who(*level[0])}) to {form(b)} ({self.who(*level[1])})"
 
     def price(self):
         """Memory and validation loss."""
@@ -255,11 +253,10 @@ class Choice:
         for group, begin, end in eras(self.study, self.cells):
             if before:
                 where = f" with {self.where}" if self.where else ""
-                who, others = (names_of([self.name(c) for c in cells])
-                               for cells in (group, before))
-                yield Sentence(f"Warning: {who} ran {ago(begin - last)} after {others}{where} "
-                               "and not in turns, so what changed on the machine meanwhile "
-                               "is a part of the difference.", warns=True)
+                yield Sentence(f"Warning: {self.who(*group)} ran {ago(begin - last)} after "
+                               f"{self.who(*before)}{where} and not in turns, so what "
+                               "changed on the machine meanwhile is a part of the "
+                               "difference.", warns=True)
             before, last = before + group, end
 
     def sentences(self):
@@ -313,17 +310,15 @@ def choices(study):
 
 def _over_all(found):
     """One sentence over several choices."""
-    level = [{c.name(x) for x in c.tied} for c in found]
-    best = sorted(set.intersection(*level))
-    numbers = "\n".join(f"{c.where}: {names_of([c.name(x) for x in c.tied])}" for c in found)
+    best = sorted(set.intersection(*({c.names[x] for x in c.tied} for c in found)))
+    numbers = "\n".join(f"{c.where}: {c.who(*c.tied)}" for c in found)
     if best:
         return Sentence(f"Over all {len(found)} choices {names_of(best)} "
                         f"{'is' if len(best) == 1 else 'are'} first, or too close to the "
                         "first to tell apart.", numbers)
     where = {}
     for choice in found:
-        where.setdefault(names_of([choice.name(c) for c in choice.tied]),
-                         []).append(choice.where)
+        where.setdefault(choice.who(*choice.tied), []).append(choice.where)
     return Sentence("Over all choices no way is always first: " + "; ".join(
         f"{names} with {', '.join(places)}" for names, places in where.items()) + ".",
         numbers)

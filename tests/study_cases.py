@@ -446,6 +446,7 @@ def rewritten(kept, out):
     one = copy(kept / "links", out / "unshaped", 600)
     set_in_ini(one, "figures = none", "figures = sweep\nbaseline = sync=ring")
     unshaped(one, "*")
+    shutil.rmtree(one / "cells/seed=1_net=?300mbit_sync=dps")
     set_in_runs(one, "*ring", oversubscribed=True)
     one = copy(kept / "paper", out / "some", 650, {
         "dps": {"step_us": 12000}, "ring": {"step_us": 7000}})
@@ -491,8 +492,8 @@ def rewritten(kept, out):
     one = copy(kept / "links", out / "paused", 1350)
     shaped(one)
     for i, path in enumerate(sorted(one.glob("cells/*/r1"))):
-        begin(path, 500 * i + (700 if i > 4 else 0))
-        edit_seconds(path, 450)
+        begin(path, 900 * i + (700 if i > 4 else 0))
+        edit_seconds(path, 850)
     # few steps, and even and odd numbers of them; no ten steps for a target
     one = copy(kept / "baseline", out / "few", 1400)
     for cell, steps in ("ring_batch=4", 6), ("dps_batch=4", 3), ("dps_batch=8", 25):

@@ -183,6 +183,9 @@ def ranged(study, cell, name):
     middle_, least, most = study.range(cell, name)
     yield Shown(middle_)
     measured = [r for r in cell.runs.values() if r.value[name] is not None]
+    if name == "speedup":  # of pairs
+        measured = [r for r in measured for b in study.baseline(cell).runs.values()
+                    if b.round == r.round]
     if study.repeats and len(measured) > 1:
         yield Shown(least)
         yield ".."

@@ -194,6 +194,8 @@ def apart(single, folder):
         meets(out / "cells" / "meets" / f"r{k}", {})
         change(out / "cells" / "slow" / f"r{k}", way={"ignores": ["every", "workers"]})
     shutil.copytree(out / "cells" / "meets", out / "cells" / "net")
+    for path in (out / "cells" / "net").iterdir():
+        change(path, effective={"log": 99})
     said = lockstep("compare", out).stdout
     assert "meets: not comparable with slow, differs in every (4, none)" in said
     assert "net: its workers' parameters differ between exchanges, and no " \
@@ -238,7 +240,7 @@ def matrix(single, out, nets, ways, times, given=lambda net: net):
         for k, us in enumerate(times[net, way], 1):
             run = out / "cells" / f"{way}_net={net}" / f"r{k}"
             shutil.copytree(single, run)
-            rewrite(run, us, net=given(net))
+            rewrite(run, us, net=given(net), seed=ways.index(way) + 1)
             taken(run, .02)
             manifest = json.loads((run / "run.json").read_text())
             manifest["asked"] = {"batch": 2, "workers": 2, "sync": "ring", "net": net,
@@ -299,18 +301,22 @@ def why_last(single, folder):
 
 
 def not_given(single, folder):
-    """What was asked for and not given is said, and is no name of a cell."""
+    """What was asked for and not given is said, and is no name of a cell. Cells that
+    got the same are one, and neither is ranked against the other."""
     times = {(net, way): (us, us + 100, us + 200) for net in ("?1gbit", "?100mbit")
              for way, us in (("a", 10000), ("b", 20000))}
     out = matrix(single, folder / "lacks", ("?1gbit", "?100mbit"), ("a", "b"), times,
                  lambda net: "unshaped")
     said = answer(out)
     for net in "1gbit", "100mbit":
-        assert f"Warning: net={net} was asked for and could not be had: a (1) and b (1) " \
-            "ran on unshaped links." in said.replace("(2)", "(1)"), said
+        assert f"Warning: net={net} was asked for and could not be had: all cells ran on " \
+            "unshaped links." in said, said
+    assert "Cells that had the same settings are one here, and their runs are its repeats: " \
+        "a (2 cells) and b (2 cells)." in said, said
     assert "With net=" not in said and "net=" not in said.replace("Warning: net=", ""), said
     rows = table(out / "table.csv")
-    assert {r["net"] for r in rows.values()} == {"unshaped"} and len(rows) == 4, rows
+    assert {r["net"] for r in rows.values()} == {"unshaped"} and list(rows) == ["a", "b"]
+    assert {r["n"] for r in rows.values()} == {"6"}, rows
     assert all("gbit" not in name and "mbit" not in name for name in rows), rows
     one = matrix(single, folder / "given", ("?1gbit",), ("a", "b"), times,
                  lambda net: net[1:])  # asked politely and given
@@ -349,7 +355,7 @@ def joins(single, folder):
     a, b = folder / "runs" / "a", folder / "more" / "a"
     for run, us in ((a, 10000), (b, 20000)):
         shutil.copytree(single, run)
-        rewrite(run, us)
+        rewrite(run, us, log=us)
     out = folder / "both"
     for _ in range(2):  # the second time replaces the first
         lockstep("report", a, b, f"out={out}")
@@ -359,7 +365,7 @@ def joins(single, folder):
     assert "a_2 = a" in lockstep("compare", out).stdout
     refused = {
         (a, b): "out=DIR",
-        (a, f"out={out}"): "without out=",
+        (a, f"out={out}"): "has runs of its own",
         (a, folder, f"out={out}"): "no run",
         (folder / "plain", "figure=throughputt"): "throughputt",
         (folder / "plain", "figure=throughput", "size=9"): "size=9",
@@ -369,6 +375,10 @@ def joins(single, folder):
     for words, expect in refused.items():
         done = lockstep("report", *words, status=1)
         assert expect in done.stderr and done.stderr.count("\n") == 1, done
+    change(b, effective={"log": 10000})  # the same settings: repeats of one cell
+    lockstep("report", a, b, f"out={out}")
+    row, = table(out / "table.csv").values()
+    assert row["cell"] == "a" and row["n"] == "2" and row["timed_steps"] == str(STEPS), row
     if shutil.which("gnuplot"):
         lockstep("report", out, "figure=throughput", "size=1600x900")
         png = (out / "figures" / "throughput.png").read_bytes()

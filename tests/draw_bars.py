@@ -57,7 +57,7 @@ def throughput(m):
 def speedup(m, target):
     ratio = [[a / b for a, b in zip(m.rates(i), m.rates(0))] for i in range(m.n)]
     middle = [median(m.rates(i)) / median(m.rates(0)) for i in range(m.n)]
-    needs = [next((s for s in range(1, 21) if m.smooth(i, s) <= target), None)
+    needs = [next((s for s in range(10, 21) if m.smooth(i, s) <= target), None)
              for i in range(m.n)]
     seconds = [[s * t for t in m.times(i)] if s else [] for i, s in enumerate(needs)]
     figure = draw(m.study, "speedup")

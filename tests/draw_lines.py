@@ -2,7 +2,7 @@
 
 import made
 from drawn import checked, draw, same
-from made import BATCH, CONTEXT, MIB, WORKERS, Made, median, rgb
+from made import BACKENDS, BATCH, CONTEXT, MIB, WORKERS, Made, median, rgb
 from lockstep import figures
 from lockstep.study import Study
 
@@ -31,14 +31,15 @@ def curves(m, target):
     for name, points in (
             ("loss_step", lambda i: [(s, m.loss(i, s)) for s in steps]),
             ("loss_tokens", lambda i: [(s * tokens[i], m.loss(i, s)) for s in steps]),
-            ("loss_seconds", lambda i: [(s * first[i], m.smooth(i, s)) for s in steps])):
+            ("loss_seconds", lambda i: [(s * first[i], m.smooth(i, s))
+                                        for s in steps[9:]])):
         figure = draw(m.study, name)
         lines_are(figure.panels[0], [(colours[i], points(i)) for i in range(m.n)], name)
         assert [(k[0], k[1]) for k in figure.keys] == [
             (m.label(i), colours[i]) for i in range(m.n)], (name, figure.keys)
     p = figure.panels[0]
-    needs = {i: s for i in range(m.n) for s in steps if m.smooth(i, s) <= target
-             and m.smooth(i, max(1, s - 1)) * (s > 1) > target * (s > 1)}
+    needs = {i: s for i in range(m.n) for s in steps[9:] if m.smooth(i, s) <= target
+             and (s == 10 or m.smooth(i, s - 1) > target)}
     found = [q for q in p.points if abs(q[3] - p.pixel("y", target)) < .1
              and q[1] == "gpPt6"]
     for i, s in needs.items():
@@ -78,8 +79,8 @@ def sweep(folder):
             ("bucket_mb = 0.5, 1, 4\n[cell ring]\nsync = ring\n[cell dps]\nsync = dps\n",
              6, (0.5, 1, 4))):
         def words(cell, i, k):
-            return {"backend": "ring", "net": cell.settings.get("net", ""),
-                    "step_us": us(i, k)}
+            return {"backend": cell.settings.get("sync", "ring"),
+                    "net": cell.settings.get("net", ""), "step_us": us(i, k)}
         out = folder / f"sweep{ways}"
         study = Study(made.study(out, words, 3, matrix=f"[matrix]\n{matrix}"))
         rates = [[CONTEXT * BATCH * 2e6 / us(i, k) for k in (1, 2, 3)] for i in range(ways)]
@@ -91,10 +92,12 @@ def sweep(folder):
             xs = [at for at, _ in p.x_tics]
         else:
             xs = [p.pixel("x", x) for x in places]
-        points = [(rgb(WORKERS[s]), xs[x], p.pixel("y", median(rates[s * across + x])))
+        colours = [rgb(BACKENDS[way]) for way in (
+            ("ring", "ring") if places is nets else ("ring", "dps"))]
+        points = [(colours[s], xs[x], p.pixel("y", median(rates[s * across + x])))
                   for s in series for x in range(across)]
         same([(c, x, y) for c, _, x, y in p.points], points, "sweep")
-        marks = [(rgb(WORKERS[s]), [(xs[x], p.pixel("y", min(rates[s * across + x]))),
+        marks = [(colours[s], [(xs[x], p.pixel("y", min(rates[s * across + x]))),
                                     (xs[x], p.pixel("y", max(rates[s * across + x])))])
                  for s in series for x in range(across)]
         same([(c, sorted(at, reverse=True)) for c, _, at in p.lines

@@ -70,15 +70,16 @@ def taken(folder, share, switches=5):
 
 
 def study(single, out, cells, about="baseline = slow\n"):
-    """An experiment's folder. cells: {name: microseconds of a step by repeat}."""
+    """An experiment's folder. cells: {name: microseconds of a step by repeat}. Each has
+    another setting that changes nothing, since cells of equal settings are one."""
     out.mkdir()
     text = f"[experiment]\nfigures = none\nrepeat = 3\n{about}[base]\nbatch = 2\n"
-    for name, times in cells.items():
+    for i, (name, times) in enumerate(cells.items()):
         text += f"[cell {name}]\nsync = local\n"
         for k, us in enumerate(times, 1):
             folder = out / "cells" / name / f"r{k}"
             shutil.copytree(single, folder)
-            rewrite(folder, us)
+            rewrite(folder, us, log=100 + i)
             taken(folder, .02)
             run = json.loads((folder / "run.json").read_text())
             run["asked"] = {"batch": 2, "sync": "local"}

@@ -82,6 +82,9 @@ def use_programs(prefix, folder):
             if not (folder / f"runs/own/figures/{name}.svg").exists():
                 complain(f"lockstep run: {name} was not drawn")
     says("report.html", lockstep, "report", "runs/own", cwd=folder)
+    # PyTorch's DDP trains two of its cells, or says that PyTorch is not installed.
+    says("report.html", lockstep, "run", "experiments/torch.ini", "model=nano", "steps=2",
+         "warmup=0", "eval=0", "repeat=1", "figures=none", cwd=folder)
     says("ring.html|explain", lockstep, "explain", "ring", "workers=2", "n=10",
          cwd=folder)
     says("algbw", lockstep, "bench", "sync", "workers=2", "max_mb=0.001",

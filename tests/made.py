@@ -29,16 +29,16 @@ def write(path, rows):
 def run(folder, backend="ring", world=2, steps=20, step_us=50000, loss=None, net="",
         over=False, servers=0, beside=False, lags=(), kinds=None, asked=None, batch=BATCH,
         stages=1, sent=3e6, law=3.1e6, exchange_s=None, peak=80e6, restarts=0, verbs=None,
-        law_verbs=None, samples=None, val=None):
+        law_verbs=None, samples=None, val=None, log=0):
     """One run. `loss` and `val` are functions of a step; `samples` a list of (second,
-    rank, metric, value)."""
+    rank, metric, value). `log` changes nothing, but cells of equal settings are one."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
     verbs = verbs or {"all_reduce": sent}
     (folder / "run.json").write_text(json.dumps({
         "format": 2, "backend": backend, "world": world, "oversubscribed": over,
         "model": {"context": CONTEXT}, "asked": asked or {}, "revision": "1",
-        "effective": {**(asked or {}), "batch": batch, "accum": 1,
+        "effective": {**(asked or {}), "batch": batch, "accum": 1, "log": log,
                       "net": net or "unshaped"},
         "way": {"servers": servers, "beside": beside, "apart": False, "every": 1,
                 "promise": "", "parts": stages, "stages": stages, "slices": 1,
@@ -102,7 +102,7 @@ def study(out, cells, repeat=1, about="", matrix=""):
             mine = {key: v[k - 1] if key == "step_us" and isinstance(v, tuple) else v
                     for key, v in words.items()}
             run(out / "cells" / Cell(name, []).folder / f"r{k}",
-                asked={"sync": words.get("backend", "ring")}, **mine)
+                asked={"sync": words.get("backend", "ring")}, log=i, **mine)
     if not named:
         for i, cell in enumerate(read_experiment(str(out / "x.ini")).cells):
             for k in range(1, repeat + 1):

@@ -94,7 +94,7 @@ def runs_all(ini, out):
         ("2", "1"), ("4", "1"), ("2", "2"), ("4", "2")}
     assert all(None not in r and None not in r.values() for r in rows)
     head, *lines = (out / "table.txt").read_text().splitlines()
-    assert head.split()[3:5] == ["u0", "total"], head
+    assert head.split()[1:6] == ["backend", "workers", "servers", "u0", "total"], head
     for line in lines[:4]:  # CELL WORKERS SERVERS, a column for each worker, total ..
         assert re.search(r"\d +\d +\d+% +\d+% +", line), line
 
@@ -218,6 +218,79 @@ def is_stopped(ini, out):
     assert lockstep("compare", out).returncode == 1
 
 
+def begins_anew(folder):
+    """fresh=1 removes all runs of the folder, other cells' too, and all that describes
+    them, before the first new run. A copy of an INI file of another name goes, too."""
+    out, ini, other = folder / "anew", folder / "anew.ini", folder / "other.ini"
+    text = INI.replace("throughput loss_step", "throughput").replace("batch = 2 (log=2), 4 "
+                                                                     "(log=3)", "batch = 2")
+    ini.write_text(text)
+    assert lockstep("run", ini, "repeat=1", f"out={out}").returncode == 0
+    other.write_text(text.replace("[cell twice]", "[cell other]"))
+    child = subprocess.Popen(
+        [LOCKSTEP, "run", other, "repeat=1", f"out={out}", "fresh=1", "steps=100000"],
+        stderr=subprocess.PIPE, text=True)
+    while not any(out.glob("cells/*/r1/steps*.csv")) or (out / "table.csv").exists():
+        assert child.poll() is None, child.communicate()[1]
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert {p.name for p in out.iterdir()} == {"cells", "command.txt", "other.ini", ".lock"}
+    assert len(list(out.glob("cells/*/r1"))) == 1
+    own = folder / "own"  # cells/ of a folder that is no experiment
+    (own / "cells").mkdir(parents=True)
+    (own / "cells" / "kept").write_text("x")
+    done = lockstep("run", other, "repeat=1", f"out={own}", "fresh=1")
+    assert done.returncode == 0 and (own / "cells" / "kept").exists(), done.stderr
+
+
+def faults_are_settings(folder):
+    """A fault on purpose is a setting of a cell, though it is of one start only: a run
+    that was restarted is the cell's, a run without the fault is not."""
+    out, ini = folder / "faults", folder / "faults.ini"
+    text = INI.replace("throughput loss_step", "none").replace(
+        "accum = 2", "save = 2\nrestarts = 1\ninject = kill:5").replace(
+        "batch = 2 (log=2), 4 (log=3)", "batch = 2")
+    run = out / "cells" / "twice_batch=2" / "r1" / "run.json"
+
+    def again(changed, said):
+        ini.write_text(changed)
+        done = lockstep("run", ini, "repeat=1", f"out={out}")
+        assert said in done.stderr and (done.returncode == 0) == ("done" in said), done
+    ini.write_text(text)
+    done = lockstep("run", ini, "repeat=1", f"out={out}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(run.read_text())["effective"]["inject"] == "kill:5"
+    again(text, "2 of 2 runs are done already")
+    again(text.replace("inject = kill:5\n", ""),
+          "twice batch=2, repeat 1: ran with inject=kill:5, now inject=nothing")
+    again(text.replace("accum = 1", "inject = delay:2:1"), "now inject=delay:2:1")
+    value = json.loads(run.read_text())  # as an older version wrote it
+    value["effective"]["inject"] = ""
+    run.write_text(json.dumps(value | {"format": 2}))
+    again(text, "2 of 2 runs are done already")
+    run.write_text(json.dumps(value))
+    again(text, "ran with inject=, now inject=kill:5")
+
+
+def reports_elsewhere(out, folder):
+    """With out= the report of an experiment goes to another folder, and that of one
+    run, too. A folder that has runs is refused."""
+    before, new = files_of(out), folder / "elsewhere"
+    for source in out, out / "cells" / "plain_batch=2" / "r1":
+        for words in [], ["figure=throughput"]:
+            done = lockstep("report", source, f"out={new}", *words)
+            assert done.returncode == 0, done.stderr
+            assert f"{new}/" in done.stdout, done.stdout
+        assert "A &lt;small&gt;" in (new / "report.html").read_text() or source != out
+        assert (new / "table.csv").exists() and (new / "figures/throughput.svg").exists()
+        assert files_of(out) == before
+    done = lockstep("report", out, f"out={out / 'cells' / 'plain_batch=2' / 'r1'}")
+    assert done.returncode == 1 and "has runs of its own" in done.stderr, done
+    assert files_of(out) == before
+
+
 def reports(out):
     done = lockstep("report", out)
     assert done.returncode == 0, done.stderr
@@ -293,7 +366,7 @@ def many_workers(single, folder):
         utils = [row["utilisation"] for row in csv.DictReader(f)]
     assert len(utils) == 100 and float(utils[0]) > 0
     head = (copy / "table.txt").read_text().splitlines()[0].split()
-    assert head[3:7] == ["least", "..", "most", "total"], head  # not u0 .. u99
+    assert head[4:8] == ["least", "..", "most", "total"], head  # not u0 .. u99
     assert utils == 100 * utils[:1], utils
 
 
@@ -354,6 +427,10 @@ def bad_input(folder):
         "[matrix]\nbatch = 1 (log=x)\n": "log=x",
         "[cell a]\nseed = 1\n[cell a]\nseed = 2\n": "[cell a] stands twice",
         "[base]\nseed = 1\n[base]\nseed = 2\n": "[base] stands twice",
+        "[base]\nseed = 1\nlog = 2\nseed = 1\n":
+            "bad.ini:4: [base] seed stands twice, first in line 2; try: ",
+        "[matrix]\nbatch = 1\nbatch = 2\n": "[matrix] batch stands twice, first in line 2",
+        "[cell a]\nlr = 1\n; x\nlr = 2\n": "bad.ini:4: [cell a] lr stands twice",
         "[base]\n= 2\n": "not key = value",
         f"[experiment]\nrepeat = {'1' * 5000}\n": "must be 1 .. 1000",
     }
@@ -382,6 +459,9 @@ def main():
         keeps_settings(ini, out)
         repeats_are_equal(out, folder)
         reports(out)
+        reports_elsewhere(out, folder)
+        begins_anew(folder)
+        faults_are_settings(folder)
         adds_paces(out / "cells" / "plain_batch=2" / "r1", folder)
         many_workers(out / "cells" / "plain_batch=2" / "r1", folder)
         a_gpu_is_what_counts(out / "cells" / "plain_batch=2" / "r1", folder)

@@ -17,7 +17,7 @@ warmup = 1
 steps = 26
 """
 
-# {name: INI}. Settings after BASE replace those of BASE.
+# {name: INI}.
 INIS = {
     # as demo calls experiments/study.ini, with fewer steps
     "study": None,
@@ -175,7 +175,8 @@ def run_all(lockstep, source, folder, only=()):
             study = (source / "experiments" / "study.ini").read_text()
             ini.write_text(study[:study.index("[cell torch DDP]")])
         else:
-            ini.write_text(text % BASE)
+            own = "layers = 2" in text  # a key stands once
+            ini.write_text(text % (BASE.replace("layers = 1\n", "") if own else BASE))
         words = STUDY if text is None else []
         call(*lockstep, "run", ini, *words, f"out={folder / name}")
 
@@ -338,6 +339,49 @@ def set_in_runs(folder, cell, repeat="*", asked=(), got=(), **other):
         edit_json(path, change)
 
 
+def unshaped(folder, cells):
+    """Its runs had no emulated links, so all were on one host."""
+    set_in_runs(folder, cells, got={"net": "unshaped"})
+    for path in folder.glob(f"cells/{cells}/r*/run.json"):
+        def change(about):
+            about["machine"]["host"] = "one"
+            about["workers"] = {k: f"host one, pid {i}"
+                                for i, k in enumerate(about["workers"])}
+        edit_json(path, change)
+
+
+def shaped(folder):
+    """Its runs had emulated links, though the machine may have no root."""
+    for rate in "300mbit", "1gbit":
+        set_in_runs(folder, f"*{rate}*", got={"net": rate})
+
+
+def cut(run, steps):
+    """A run that ended after fewer steps."""
+    with open(run / "steps.csv", newline="") as f:
+        rows = [r for r in csv.DictReader(f) if int(r["step"]) <= steps]
+    put_csv(run / "steps.csv", rows)
+    edit_json(run / "summary.json", lambda s: s.update(
+        steps=steps, bytes_tx=sum(int(r["bytes_tx"]) for r in rows)))
+
+
+def begin(run, second):
+    """A run that began at a second of some hour, or later."""
+    day, second = divmod(second, 86400)
+    edit_json(run / "run.json", lambda about: about.update(
+        started=f"2026-03-{1 + day:02}T{second // 3600:02}:{second // 60 % 60:02}:"
+                f"{second % 60:02}Z"))
+
+
+def edit_seconds(run, seconds):
+    """A run that took this long in all."""
+    with open(run / "steps.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    for r in rows:
+        r["time_s"] = f"{seconds * int(r['step']) / len(rows) * 2:.6f}"
+    put_csv(run / "steps.csv", rows)
+
+
 def unmerged(run):
     """A run that was stopped: its rows are in a file for each rank, the last of
     which is not complete, and it has no summary."""
@@ -400,15 +444,26 @@ def rewritten(kept, out):
     (out / "target/command.txt").write_text("baseline.ini\ntarget_loss=4.9\n")
     # no emulated links; more workers than cores
     one = copy(kept / "links", out / "unshaped", 600)
-    set_in_runs(one, "*", got={"net": "unshaped"})
+    set_in_ini(one, "figures = none", "figures = sweep\nbaseline = sync=ring")
+    unshaped(one, "*")
+    shutil.rmtree(one / "cells/seed=1_net=?300mbit_sync=dps")
     set_in_runs(one, "*ring", oversubscribed=True)
     one = copy(kept / "study", out / "some", 650, {
         "DPS_as_servers": {"step_us": 12000}, "Horovod": {"step_us": 7000}})
-    set_in_runs(one, "SPS_as_a_server*", got={"net": "unshaped"})
+    unshaped(one, "SPS_as_a_server*")
     set_in_runs(one, "*", oversubscribed=True)
-    copy(kept / "links", out / "shaped", 700, {
+    one = copy(kept / "links", out / "shaped", 700, {
         "seed=1_net=?300mbit_sync=ring": {"step_us": 5000},
         "seed=1_net=?1gbit_sync=zero": {"step_us": 30000, "held": (9, 2), **busy}})
+    set_in_ini(one, "figures = none", "figures = sweep")
+    shaped(one)
+    one = copy(kept / "repeats", out / "ways", 750)
+    set_in_ini(one, "figures = none", "figures = sweep memory_parts verbs")
+    set_in_ini(one, "[base]\n", "[matrix]\nseed = 1\n[base]\n")
+    for path in list(one.glob("cells/*")):
+        path.rename(f"{path}_seed=1")
+    set_in_runs(one, "*", asked={"seed": 1})
+    set_in_ini(one, "baseline = ring", "baseline = ring seed=1")
     copy(kept / "pipeline", out / "stages", 800, {
         "one": {"step_us": 12000}, "pp2": {"step_us": 8000, "gpu": True}})
     copy(kept / "outer", out / "apart", 900, {
@@ -426,6 +481,37 @@ def rewritten(kept, out):
     for path in one.glob("cells/dps_*/r*/run.json"):
         edit_json(path, lambda about: [about[k].update(channels="64")
                                          for k in ("task", "training")])
+    # cells that did not run in turns: one just after the others, and one days later
+    one = copy(kept / "repeats", out / "late", 1300, {"zero": {"step_us": 9030}})
+    for k in 1, 2, 3:
+        begin(one / f"cells/ring/r{k}", 1000 * k)
+        begin(one / f"cells/outer/r{k}", 1000 * k + 10)
+        begin(one / f"cells/sps/r{k}", 3100 + 100 * k)
+        begin(one / f"cells/zero/r{k}", 2 * 86400 + 20000 + 100 * k)
+    # cells that ran once: in turns, though hours passed, but for one after a pause
+    one = copy(kept / "links", out / "paused", 1350)
+    shaped(one)
+    for i, path in enumerate(sorted(one.glob("cells/*/r1"))):
+        begin(path, 900 * i + (700 if i > 4 else 0))
+        edit_seconds(path, 850)
+    # few steps, and even and odd numbers of them; no ten steps for a target
+    one = copy(kept / "baseline", out / "few", 1400)
+    for cell, steps in ("ring_batch=4", 6), ("dps_batch=4", 3), ("dps_batch=8", 25):
+        for path in one.glob(f"cells/{cell}/r[12]"):
+            cut(path, steps)
+    # a cell alone in its choice; medians of memory that can be told apart
+    one = copy(kept / "baseline", out / "alone", 1450)
+    for cell in "dps_batch=8", "single_batch=8":
+        shutil.rmtree(one / "cells" / cell)
+    for i, path in enumerate(sorted(one.glob("cells/*/r[12]"))):
+        edit_json(path / "summary.json", lambda s: s.update(
+            peak_memory_bytes=(200 << 20) + (i // 2 << 22) + (i << 12)))
+    # several hosts, and servers with several threads
+    one = copy(kept / "stale", out / "hosts", 1500, {
+        "bsp": {"step_us": 9000, **busy}, "asp": {"step_us": 9000, **busy}})
+    two = {"rank 0": "host a, pid 1", "rank 1": "host b, pid 1"}
+    set_in_runs(one, "bsp", workers=two)
+    set_in_runs(one, "asp", workers=two, got={"server_threads": 4})
     # links are the only key
     one = shutil.copytree(kept / "links", out / "only")
     (one / "links.ini").write_text(
@@ -440,4 +526,4 @@ def rewritten(kept, out):
             shutil.rmtree(path)
     for k, path in enumerate(sorted(one.glob("cells/*/r1"))):
         rewrite(path, 1200 + k, 9000)
-    set_in_runs(one, "*", got={"net": "unshaped"})
+    unshaped(one, "*")

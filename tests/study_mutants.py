@@ -23,15 +23,15 @@ BEGIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); " \
 # (a study that shows it, the file, the right text, the wrong one)
 MISTAKES = [
     # the median of an even number; the mean instead of the median
-    ("copies/target", "study.py", "(v[n // 2 - 1] + v[n // 2]) / 2", "v[n // 2]"),
-    ("copies/ties", "study.py", "v[n // 2] if n % 2 else", "sum(v) / n if n % 2 else"),
+    ("copies/target", "study.py", "statistics.median(v)", "statistics.median_high(v)"),
+    ("copies/ties", "study.py", "statistics.median(v)", "sum(v) / len(v)"),
     # least for most, and the tie of cells by their medians
-    ("copies/ties", "study.py", "v[0], v[-1], n)", "v[0], v[0], n)"),
+    ("copies/ties", "study.py", "min(v), max(v), len(v))", "min(v), min(v), len(v))"),
     ("copies/ties", "study.py",
      "return self.least <= other.most and other.least <= self.most",
      "return abs(self.median - other.median) < .1 * other.median"),
     # ranges of a ratio from other pairs; a ratio upside down
-    ("copies/ties", "study.py", "of_base.get(r.repeat)) for r", "of_base.get(1)) for r"),
+    ("copies/ties", "study.py", "if r.round == b.round]", "if b.round == 1]"),
     ("copies/ties", "study.py", "found.median = mine / its", "found.median = its / mine"),
     # a repeat left out, and the first repeat for all
     ("copies/ties", "study.py", "in range(1, self.experiment.repeat + 1)",
@@ -40,7 +40,7 @@ MISTAKES = [
      "[r.sent(verb) or 0 for r in self.of(cell)[:1]]"),
     ("copies/stages", "study.py", "for r in self.of(cell)]).median\n\n    def sent",
      "for r in self.of(cell)[:1]]).median\n\n    def sent"),
-    ("copies/ties", "study.py", "for r in self.of(base) if r.repeat == run.repeat",
+    ("copies/ties", "study.py", "for r in self.of(base) if r.round == run.round",
      "for r in self.of(base)"),
     # the target rounded down
     ("copies/ties", "study.py", "math.ceil(round(100", "math.floor(round(100"),
@@ -64,10 +64,15 @@ MISTAKES = [
     ("copies/ties", "runs.py", "p.smooth <= target", "p.smooth < target - .01"),
     ("copies/ties", "runs.py", 'train_s += (of("t_step_us") or 0) * 1e-6',
      'train_s = of("time_s", most)'),
-    # a round that begins a step late; the shorter of two middle steps; the mean
+    # a round that begins a step late; the longer of two middle steps; the mean; steps
+    # for rounds
     ("copies/apart", "runs.py", "[(step - 1) // self.every]", "[step // self.every]"),
-    ("copies/ties", "runs.py", "times[len(times) // 2]", "times[(len(times) - 1) // 2]"),
-    ("copies/ties", "runs.py", "times[len(times) // 2]", "sum(times) / len(times)"),
+    ("copies/ties", "runs.py", "statistics.median(times)", "statistics.median_high(times)"),
+    ("copies/ties", "runs.py", "statistics.median(times)", "sum(times) / len(times)"),
+    ("copies/apart", "runs.py", "min(map(len, self._times), default=None)",
+     "len(self.curve)"),
+    # a loss that is reached by the mean of fewer steps
+    ("copies/ties", "runs.py", "if len(last) == SMOOTH and None not in last:", "if True:"),
     ("copies/promise", "runs.py", "len(medians) / sum(1 / m for m in medians)",
      "sum(medians) / len(medians)"),
     # the peak of worker 0, of the least rank, of servers among the workers
@@ -81,22 +86,51 @@ MISTAKES = [
     ("copies/ties", "tables.py", '"utilisation": study.worker_share(cell, worker),',
      '"utilisation": study.worker_share(cell, study.first(cell).world - 1 - worker),'),
     # x for y; a file of before that stays; a row that is left out
-    ("copies/shaped", "tables.py", '"x": x.text, "y": y.text', '"x": y.text, "y": x.text'),
-    ("copies/ties", "tables.py", "            os.unlink(path)\n", "            pass\n"),
+    ("copies/shaped", "tables.py", '"x": study.value(cell, x)', '"x": study.value(cell, y)'),
+    ("copies/ties", "tables.py", "            remove(path)\n", "            pass\n"),
     ("copies/ties", "tables.py", "for p in run.curve:", "for p in run.curve[1:]:"),
     # sentences: the slowest is first; link for wait; the wrong next; a wrong price
-    ("copies/models", "answer.py", "rc[0].median if self.timed else -rc[0].median",
-     "rc[0].median"),
+    ("copies/models", "answer.py", "(1 if self.timed else -1) *", "1 *"),
     ("copies/shaped", "answer.py", "if link >= late else", "if link <= late else"),
     ("copies/target", "answer.py",
-     "behind = [c for _, c in self.ranked if c not in self.tied]",
-     "behind = [c for _, c in self.ranked[1:]]"),
-    ("copies/ties", "answer.py", "[c for _, c in self.ranked if c not in self.tied][-1]",
-     "self.ranked[-1][1]"),
-    ("copies/ties", "answer.py", "(min(found, key=key), max(found, key=key))",
-     "(min(found, key=key), found[-1])"),
+     "[c for c in self.ranked if c not in self.tied]", "self.ranked[1:]"),
+    ("copies/ties", "answer.py", "self.behind[-1]", "self.ranked[-1]"),
+    ("copies/ties", "answer.py", "for f in (min, max)]", "for f in (min, min)]"),
+    # a superlative of one cell, where others cannot be told apart from it
+    ("copies/ties", "answer.py", "self.place(self.level(cell, self.ranked), cell,",
+     "self.place([cell], cell,"),
+    ("copies/ties", "answer.py", "level = self.level(second, self.behind)",
+     "level = [second]"),
+    ("copies/ties", "answer.py", "if ends[1] in level[0]:", "if False:"),
+    ("copies/losses", "answer.py", "[self.level(c, cells, measure) for c in ends]",
+     "[[c] for c in ends]"),
+    # what may not be ranked: other batches; cells of the same settings
+    ("copies/alone", "answer.py", "(run.net, run.world, run.global_batch)",
+     "(run.net, run.world, 1)"),
+    ("copies/alone", "answer.py", "if alone and len(study.filled) > 1:", "if False:"),
+    ("copies/unshaped", "study.py", "if first is not cell:", "if False:"),
+    ("copies/promise", "study.py", "around(run), settings,", "around(run),"),
+    ("copies/promise", "study.py", "run.repeat += e.repeat *", "run.repeat += 0 *"),
+    ("copies/unshaped", "study.py", "base and (base.into or base)", "base"),
+    # links that were not had; a way that no name tells
+    ("copies/unshaped", "study.py", 'got.get(w.partition("=")[0], w.replace("=?", "="))',
+     "w"),
+    ("copies/ties", "tables.py", "[cell.shown, run.backend, str(run.world)",
+     '[cell.shown, "ring", str(run.world)'),
+    ("copies/ties", "report.html", "<td>{{ row.run.backend }}</td>", "<td>ring</td>"),
+    ("copies/target", "answer.py", "several = len(set(ways.values())) > 1",
+     "several = False"),
+    # runs that were not in turns, or that were
+    ("copies/late", "fair.py", "begin > last and (", "False and ("),
+    ("copies/late", "fair.py", "once &= len(", "once &= True or len("),
+    ("copies/late", "answer.py", '(86400, "day")', '(8640, "day")'),
+    ("copies/paused", "fair.py", "PAUSE = 600", "PAUSE = 6000"),
+    ("copies/paused", "fair.py", "+ (run[\"seconds\"] or 0)", "+ 0"),
     ("copies/target", "answer.py", "tokens > 1.05 and", "tokens > 5 and"),
     # what must be said is not, or is said of too many
+    ("copies/few", "answer.py", "FEW = 10", "FEW = 5"),
+    ("copies/hosts", "answer.py", "cores = run.hosts *", "cores = 1 *"),
+    ("copies/hosts", "answer.py", "(number(run.setting(\"server_threads\")) or 1)", "1"),
     ("copies/ties", "answer.py", "MUCH_TAKEN + _expected(r)", "MUCH_TAKEN"),
     ("copies/missing", "answer.py", "> MANY_SWITCHES]", "> 0]"),
     ("copies/missing", "answer.py", "study.unfinished + [r for", "[r for"),
@@ -111,6 +145,12 @@ MISTAKES = [
     ("copies/drawn", "prepare.py", "ms = {k: 1e3 * step *", "ms = {k: step *"),
     ("copies/drawn", "prepare_lines.py", '_curves(study, "step", "loss")',
      '_curves(study, "step", "smooth")'),
+    ("copies/ways", "prepare_lines.py", 'ways = [colour_of(r["backend"]) for r in of_name]',
+     "ways = [worker_colour(i) for r in of_name]"),
+    ("copies/ways", "prepare.py", "1e-6 * study.sent(cell, v)",
+     "1e-6 * (study.first(cell).sent(v) or 0)"),
+    ("copies/ways", "study.py", "[r.part_bytes(part) for r in self.of(cell)]",
+     "[r.part_bytes(part) for r in self.of(cell)[:1]]"),
     # compare: too few steps, too much allowed, another reference
     ("copies/losses", "fair.py", "FIRST = 20", "FIRST = 4"),
     ("copies/losses", "fair.py", "WITHIN = 2e-3", "WITHIN = 2e-2"),

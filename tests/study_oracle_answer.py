@@ -5,6 +5,7 @@ the right names and numbers, and nothing else.
 import re
 
 from study_oracle_runs import bounds
+from study_oracle_tables import steps_of
 
 MIB = 1 << 20
 
@@ -88,10 +89,13 @@ class Choice:
         sign = 1 if self.timed else -1
         self.ranked.sort(key=lambda c: sign * self.range(c)[0])
         if self.ranked:
-            best = self.range(self.ranked[0])
-            self.tied = [c for c in self.ranked if self.range(c)[1] <= best[2]
-                         and best[1] <= self.range(c)[2]]
+            self.tied = self.level(self.ranked[0], self.ranked)
             self.rest = [c for c in self.ranked if c not in self.tied]
+
+    def level(self, one, cells, measure=None):
+        """Those whose ranges overlap that of one."""
+        of = {c: self.study.range(c, measure or self.measure) for c in (one, *cells)}
+        return [c for c in cells if max(of[c][1], of[one][1]) <= min(of[c][2], of[one][2])]
 
     @property
     def timed(self):
@@ -101,7 +105,13 @@ class Choice:
         return self.study.range(cell, self.measure)
 
     def name(self, cell):
-        return short(self.study, cell, self.cells)
+        text, way = short(self.study, cell, self.cells), cell.first.json["backend"]
+        ways = {c.first.json["backend"] for c in self.cells}
+        told = re.search(rf"(^|\W){way}(\W|$)", text)
+        return text if len(ways) == 1 or told else f"{text} [{way}]"
+
+    def names(self, cells):
+        return names(map(self.name, cells))
 
     def with_(self):
         return f"With {names(self.where)}, " if self.where else ""
@@ -120,34 +130,44 @@ class Choice:
         if r[0] is None:
             return []
         return [", ", f(r[0], 2), *ranged(r, 2), " times the time of "
-                if self.timed else " times the rate of ", self.name(base)]
+                if self.timed else " times the rate of ",
+                self.name(base) if base in self.cells else short(self.study, base)]
+
+    def place(self, cells, cell, one, many):
+        said = [f"{self.names(cells)} {one if len(cells) == 1 else many}"]
+        if len(cells) > 1:
+            said += [", too close to tell apart: their ranges overlap. "
+                     + self.name(cell)]
+        return said + [": ", *self.value(cell), *self.beside(cell)]
 
     def first(self):
-        best, tied = self.ranked[0], len(self.tied) > 1
-        verb = (f"loss {self.study.target:.2f} first"
-                if self.timed else "fastest")
-        verb = (("reach " if tied else "reaches ") if self.timed else
-                ("are " if tied else "is ")) + verb
-        said = [self.with_() + names(map(self.name, self.tied)) + " " + verb]
-        if tied:
-            said += [", too close to tell apart: their ranges overlap. "
-                     + self.name(best)]
-        said += [": ", *self.value(best), *self.beside(best)]
+        best = self.ranked[0]
+        loss = f"loss {self.study.target or 0:.2f} first"
+        said = [self.with_(), *(
+            self.place(self.tied, best, f"reaches {loss}", f"reach {loss}") if self.timed
+            else self.place(self.tied, best, "is fastest", "are fastest"))]
         after = self.rest[0] if self.rest else None
         base = self.study.baseline(best)
         if after and (after is not base or not self.beside(best)):
+            level = self.level(after, self.rest)
             ratio = self.range(after)[0] / self.range(best)[0]
-            said += [f"; the next is {self.name(after)}, "]
-            said += ["which takes ", f(ratio, 2), " times as long"] \
-                if self.timed else [f(1 / ratio, 2), " times slower"]
+            times = [f(ratio if self.timed else 1 / ratio, 2), " times",
+                     " as long" if self.timed else " slower"]
+            if len(level) > 1:
+                said += [f"; the next are {self.names(level)}, too close to tell apart; "
+                         f"{self.name(after)} {'takes' if self.timed else 'is'} ", *times]
+            else:
+                said += [f"; the next is {self.name(after)}, "
+                         + "which takes " * self.timed, *times]
         return said + ["."]
 
     def last(self):
         if not self.rest:
             return []
         last = self.rest[-1]
-        said = [self.name(last), " takes longest: " if self.timed
-                else " is slowest: ", *self.value(last), *self.beside(last)]
+        words = ("takes longest", "take longest") if self.timed else \
+            ("is slowest", "are slowest")
+        said = self.place(self.level(last, self.ranked), last, *words)
         return said + self.why(last) + ["."]
 
     def why(self, cell):
@@ -179,38 +199,71 @@ class Choice:
             said += ["; the law predicts an exchange of ", *ms(law)]
         return said
 
-    def extremes(self, name):
-        found = [(self.study.median(c, name), self.name(c)) for c in self.cells
-                 if self.study.median(c, name) is not None]
-        values = [v for v, _ in found]
-        if not found:
-            return None
-        low, high = min(values), max(values)
-        return found[values.index(low)], found[values.index(high)]
+    def extremes(self, name, scale, decimals, unit, close):
+        cells = [c for c in self.cells if self.study.median(c, name) is not None]
+        if not cells:
+            return []
+        low, high = (pick(cells, key=lambda c: self.study.median(c, name))
+                     for pick in (min, max))
+        a, b = (self.study.median(c, name) for c in (low, high))
+        first, second = (f(v * scale, decimals) for v in (a, b))
+        if b - a <= close:
+            return [first, unit + " in all cells"]
+        at_low, at_high = (self.level(c, cells, name) for c in (low, high))
+        if high in at_low:
+            return ["from ", first, unit + " to ", second,
+                    unit + ", too close to tell apart: ranges overlap"]
+        return ["from ", first, f"{unit} ({self.names(at_low)}) to ", second,
+                f"{unit} ({self.names(at_high)})"]
 
     def price(self):
-        said = []
-        memory = self.extremes("peak_memory_bytes")
-        val = self.extremes("best_val_loss_nats")
-        if memory:
-            (low, at_low), (high, at_high) = memory
-            if high - low < MIB / 2:
-                said += ["The peak memory of a worker is ", f(low / MIB, 0),
-                         " MiB in all cells"]
-            else:
-                said += ["The peak memory of a worker is from ",
-                         f(low / MIB, 0), f" MiB ({at_low}) to ",
-                         f(high / MIB, 0), f" MiB ({at_high})"]
+        memory = self.extremes("peak_memory_bytes", 1 / MIB, 0, " MiB", MIB / 2)
+        val = self.extremes("best_val_loss_nats", 1, 3, "", .0005)
+        said = ["The peak memory of a worker is ", *memory] if memory else []
         if val:
-            (low, at_low), (high, at_high) = val
-            said += ["; " if said else "",
-                     "the best validation loss"]
-            if high - low <= .0005:
-                said += [" is ", f(low, 3), " in all cells"]
-            else:
-                said += ["es are from ", f(low, 3), f" ({at_low}) to ",
-                         f(high, 3), f" ({at_high})"]
+            said += ["; the" if said else "The", " best validation loss is ", *val]
         return said + ["."] if said else []
+
+    def later(self):
+        """Cells that did not run in turns with those before them."""
+        groups = []
+        for cell in sorted(self.cells, key=lambda c: min(begins(c))):
+            if groups and not self.follows(groups[-1], min(begins(cell))):
+                groups[-1].append(cell)
+            else:
+                groups.append([cell])
+        for i, group in enumerate(groups[1:], 1):
+            before = [c for g in groups[:i] for c in g]
+            gap = min(map(min, map(begins, group))) - max(map(max, map(begins, before)))
+            where = f" with {names(self.where)}" if self.where else ""
+            yield [f"Warning: {self.names(group)} ran {span(gap)} after "
+                   f"{self.names(before)}{where} and not in turns, so what changed on the "
+                   "machine meanwhile is a part of the difference."]
+
+    def follows(self, group, begin):
+        """Whether all that a group did, in several rounds or long ago, was before."""
+        end = max(map(max, map(begins, group)))
+        rounds = max(len({r.round for r in c.runs.values()}) for c in group)
+        return begin > end and (rounds > 1 or self.pause(end, begin))
+
+    def pause(self, since, until):
+        """Whether the machine had nothing to do for ten minutes."""
+        runs = sorted(((r.began, r.began + r.value["seconds"]) for r in self.study.runs
+                       if since <= r.began <= until))
+        return any(begin - max(end for _, end in runs[:i]) > 600
+                   for i, (begin, _) in enumerate(runs) if i and begin > since)
+
+
+def begins(cell):
+    return [r.began for r in cell.runs.values()]
+
+
+def span(seconds):
+    for unit, name in (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"):
+        if seconds >= unit:
+            n = int(seconds / unit)
+            return f"{n} {name}" + "s" * (n > 1)
+    return "0 seconds"
 
 
 def short(study, cell, cells=None):
@@ -221,16 +274,13 @@ def short(study, cell, cells=None):
 
 
 def choices(study):
-    """The cells by links, workers and batch; the last of these does not count if a
-    cell would be alone. One worker is in all choices of its batch and model."""
-    for keys in (3, 2, 1, 0):
-        groups = grouped(study, keys)
-        if all(len(cells) > 1 for _, cells in groups):
-            break
+    """The cells by links, workers, batch and model. One worker is in all choices of its
+    batch and model."""
+    groups = grouped(study)
     found = []
     for key, cells in groups:
         where = []
-        for k, word in enumerate(("net", "workers", "global_batch")[:keys]):
+        for k, word in enumerate(("net", "workers", "global_batch")):
             if len({other[k] for other, _ in groups}) > 1 or \
                     (word == "net" and groups[0][0][0]):
                 where.append(f"{word}={key[k] or 'none'}")
@@ -238,20 +288,19 @@ def choices(study):
         where += [f"{k}={v}" for k, v in task(cells[0].first).items()
                   if any(t[k] != v for t in tasks)]
         found.append(Choice(study, cells, where))
-    return [c for c in found if len(c.ranked) > 1]
+    return found
 
 
 def task(run):
     return run.json["task"] | {"data": run.json["data"]["hash_xxh3"]}
 
 
-def grouped(study, keys):
+def grouped(study):
     groups = {}
     for c in study.filled:
-        key = (c.first.net, c.first.world, c.first.batch)[:keys]
-        groups.setdefault(key + ((str(task(c.first)),) if keys else ()),
-                          []).append(c)
-    alone = {k: cells for k, cells in groups.items() if keys > 1 and k[1] == 1}
+        groups.setdefault((c.first.net, c.first.world, c.first.batch,
+                           str(task(c.first))), []).append(c)
+    alone = {k: list(cells) for k, cells in groups.items() if k[1] == 1}
     joined = set()
     for k, cells in groups.items():
         for one, more in alone.items():
@@ -285,9 +334,10 @@ def all_or(study, cells):
 
 
 def not_given(study):
-    for asked in dict.fromkeys(c.asked_net for c in study.filled if c.lacks):
-        cells = sorted(short(study, c) for c in study.filled
-                       if c.lacks and c.asked_net == asked)
+    for asked in dict.fromkeys(t.asked_net for c in study.filled if c.lacks
+                               for t in (c, *c.twins) if t.asked_net):
+        cells = [short(study, c) for c in study.filled if c.lacks and asked in (
+            t.asked_net for t in (c, *c.twins))]
         cells = all_or(study, cells)
         yield [f"Warning: net={asked} was asked for and could not be had: "
                f"{cells} ran on unshaped links."]
@@ -315,8 +365,10 @@ def unreached(study):
 
 def expected(run):
     """The share of a worker's computing time in which it cannot have a core."""
-    need = run.world * run.json["threads"] + run.way["servers"]
-    return max(0, 1 - run.json["machine"]["cores"] / need)
+    need = run.world * run.json["threads"]
+    if run.way["servers"]:
+        need += run.way["servers"] * run.set["server_threads"]
+    return max(0, 1 - run.hosts * run.json["machine"]["cores"] / need)
 
 
 def busy(study):
@@ -343,6 +395,36 @@ def crowded(study):
         yield ["Warning: more threads than cores, so workers share cores and all "
                "times are longer than on cores of their own: "
                f"{all_or(study, cells)}."]
+
+
+def few(study):
+    cells = [c for c in study.filled
+             if min(r.value["timed_steps"] for r in c.runs.values()) < 10]
+    if cells:
+        yield ["Warning: few steps. The times of "
+               f"{all_or(study, [short(study, c) for c in cells])} stand on "
+               f"{steps_of(cells)} steps, of which the first is often the slowest; try: "
+               "steps=20."]
+
+
+def merged(study):
+    found = []
+    for c in study.filled:
+        others = [t.name for t in c.twins if t.name != c.name]
+        if c.twins:
+            found.append(f"{short(study, c)} ({1 + len(c.twins)} cells" + (
+                f", also {names(others)})" if others else ")"))
+    if found:
+        yield ["Cells that had the same settings are one here, and their runs are its "
+               f"repeats: {names(found)}."]
+
+
+def alone(study, found):
+    """No sentence ranks what has nothing like it."""
+    cells = [short(study, c.cells[0]) for c in found if len(c.cells) == 1]
+    if cells and len(study.filled) > 1:
+        yield ["Not ranked, since no other cell has the same links, workers, global batch "
+               f"and model: {all_or(study, cells)}."]
 
 
 def remarks(study):
@@ -377,19 +459,21 @@ def outliers(study):
 
 
 def once(study):
-    if len(study.filled) > 1 and not study.repeats:
+    if any(len(c.ranked) > 1 for c in choices(study)) and not study.repeats:
         yield ["Each cell ran once, so the variation of its times is unknown; "
                "try: repeat=3."]
 
 
 def answer(study):
     """All sentences, each as texts and Numbers."""
-    found = choices(study)
-    said = [*not_given(study), *unfinished(study)]
+    every = choices(study)
+    found = [c for c in every if len(c.ranked) > 1]
+    said = [*not_given(study), *merged(study), *unfinished(study)]
     for c in found:
-        said += [c.first(), c.last(), c.price()]
-    said += [over_all(found), *unreached(study), *busy(study), *crowded(study),
-             *remarks(study), *outliers(study), *once(study)]
+        said += [*c.later(), c.first(), c.last(), c.price()]
+    said += [over_all(found), *alone(study, every), *unreached(study), *busy(study),
+             *crowded(study), *few(study), *remarks(study), *outliers(study),
+             *once(study)]
     return [s for s in said if s]
 
 

@@ -5,6 +5,7 @@ about which cells may be compared.
 import re
 
 from study_oracle_answer import names, short
+from study_oracle_tables import steps_of
 
 
 def differ(a, b):
@@ -157,6 +158,10 @@ def fairness(study):
 
 def page_is(study):
     page = (study.folder / "report.html").read_text()
+    assert f"the time of the median step of {steps_of(study.filled)}, without" in page
+    rows = re.findall(r"<tr><td>.*?</td><td>(.*?)</td>", page, re.S)
+    backends = [c.first.json["backend"] for c in study.filled]
+    assert rows[:len(backends)] == backends, (rows, backends)  # of the first table
     for want in fairness(study):
         if want.startswith("no:"):
             assert want[3:] not in page, want

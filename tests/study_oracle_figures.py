@@ -4,9 +4,15 @@ prepared is not checked; without gnuplot there is none.
 """
 
 import csv
+import pathlib
+import re
 import shutil
 
-from study_oracle_tables import MIB, middle, same
+from study_oracle_runs import PARTS
+from study_oracle_tables import MIB, middle, plain, same
+
+WAYS = pathlib.Path(__file__).parents[1] / "core/config/backends.def"
+COLOURS = dict(re.findall(r'BACKEND\("(\w+)".*?colour = "(#\w+)"', WAYS.read_text(), re.S))
 
 BARS = {"throughput": {"tokens_per_s": 1},
         "speedup": {"speedup": 1, "seconds_to_target": 1},
@@ -69,10 +75,64 @@ def lines_are(study, name, rows):
     x, y = LINES[name]
     for cell in study.filled:
         mine = [r for r in rows if r["name"] == cell.name and r["what"] == "line"]
-        points = [p for p in cell.first.curve if not cell.first.pace]
+        points = [p for p in cell.first.curve
+                  if not cell.first.pace and p[y] is not None]
         assert len(mine) == len(points), (name, cell.name, len(mine))
         for row, point in zip(mine, points):
             row_is(row, name, x=point[x], y=point[y])
+
+
+def stack_is(name, cell, rows, values):
+    """Parts of a bar, each from the end of the one before."""
+    end = 0
+    parts = {k: v * 1e-6 for k, v in values.items() if v}
+    assert [r["name"] for r in rows] == list(parts), (name, cell.name, rows)
+    for row, value in zip(rows, parts.values()):
+        row_is(row, name, least=end, most=end + value, value=value)
+        end += value
+
+
+def memory_is(study, rows):
+    """memory_parts: predicted parts and the measured peak, medians of the repeats."""
+    for cell in study.filled:
+        mine = [r for r in rows if r["cell"] == cell.name]
+        stack_is("memory_parts", cell, [r for r in mine if r["what"] == "bar"], {
+            p: middle(cell, lambda r: r.peak["predicted_memory"][f"{p}_bytes"])
+            for p in PARTS})
+        peak, = (r for r in mine if r["what"] == "law")
+        row_is(peak, "memory_parts", most=study.median(cell, "peak_memory_bytes") * 1e-6)
+
+
+def verbs_are(study, rows):
+    """verbs: as counted, median of the repeats; below it the law."""
+    names = ("reduce_scatter all_gather all_reduce reduce broadcast send push").split()
+    for i, cell in enumerate(study.filled):
+        mine = [r for r in rows if r["cell"] == cell.name]
+        counted = [r for r in mine if float(r["place"]) < i]
+        stack_is("verbs", cell, counted, {
+            v: middle(cell, lambda r: r.sent.get(v, 0)) for v in names})
+        stack_is("verbs, law", cell, [r for r in mine if r not in counted], {
+            v: cell.first.law["by_verb"].get(v, 0) for v in names})
+
+
+def sweep_is(study, rows):
+    """A point for each cell, in its way's colour; a line is grey if ways differ."""
+    points = [r for r in rows if r["what"] == "point"]
+    assert len(points) == len(study.filled), (len(points), study.folder)
+    of_line = {}
+    for cell in study.filled:
+        rate, way = study.median(cell, "tokens_per_s"), cell.first.json["backend"]
+        point, = (r for r in points if same(r["y"], rate))
+        assert point["colour"] == COLOURS[way], (point, way)
+        of_line.setdefault(point["name"], set()).add(COLOURS[way])
+        x = plain(study, cell)[-1]
+        places = list(dict.fromkeys(plain(study, c)[-1] for c in study.filled))
+        row_is(point, "sweep", x=float(x) if x.isdecimal() else places.index(x))
+    for row in rows:
+        if row["what"] in ("line", "range"):
+            ways = of_line[row["name"]]
+            want = ways.copy().pop() if len(ways) == 1 else "#888888"
+            assert row["colour"] == want, row
 
 
 def asked(study):
@@ -89,6 +149,9 @@ def figures_are(study):
             bars_are(study, name, rows)
     if (rows := drawn(study, "breakdown")) is not None:
         parts_are(study, rows)
+    for name, of in (("sweep", sweep_is), ("memory_parts", memory_is), ("verbs", verbs_are)):
+        if (rows := drawn(study, name)) is not None:
+            of(study, rows)
     for name in LINES:
         if (rows := drawn(study, name)) is not None:
             lines_are(study, name, rows)

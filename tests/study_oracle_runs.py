@@ -5,6 +5,7 @@ tests/study_oracle.py.
 """
 
 import csv
+import datetime
 import json
 import math
 import pathlib
@@ -61,6 +62,9 @@ class Run:
         self.pace = self.set["pace"]
         self.mistakes = self.json["mistakes"]
         self.crowded = self.json["oversubscribed"]
+        self.began = datetime.datetime.fromisoformat(self.json["started"]).timestamp()
+        self.hosts = 1 if self.net else len(
+            {w.split(",")[0] for w in self.json["workers"].values()})
         self.batch = self.set["batch"] * self.set["accum"] * self.world \
             // self.way["parts"]
         self.value = {}
@@ -84,7 +88,7 @@ class Run:
         for (rank, _), took in rounds.items():
             paces.setdefault(rank, []).append(mean(took))
         # the workers' rates are added
-        step_s = len(paces) / sum(1 / statistics.median_high(p)
+        step_s = len(paces) / sum(1 / statistics.median(p)
                                   for p in paces.values())
         self.mean_step_s = mean(float(r["t_step_us"]) for r in rows) * 1e-6
         bubble = mean(float(r["t_bubble_us"]) for r in rows) * 1e-6
@@ -101,11 +105,12 @@ class Run:
                 "loss": losses[-1],
                 "val_loss": mean(number(r["val_loss"]) for r in of),
                 "train_s": train_s,
-                "loss_smooth": mean(losses[-10:]),
+                "loss_smooth": mean(losses[-10:]) if len(losses) > 9 else None,
                 "restarts": largest(number(r["restarts"]) for r in of)})
         vals = [p["val_loss"] for p in self.curve if p["val_loss"] is not None]
         self.value |= {
             "step_s": step_s,
+            "timed_steps": min(len(p) for p in paces.values()),
             "tokens_per_s": self.json["model"]["context"] * self.batch / step_s,
             "seconds": largest(p["time_s"] for p in self.curve),
             "tokens": largest(p["tokens"] for p in self.curve),
@@ -220,7 +225,19 @@ class Run:
     def reaches(self, target):
         if self.pace or target is None:
             return None
-        return next((p for p in self.curve if p["loss_smooth"] <= target), None)
+        return next((p for p in self.curve[9:] if p["loss_smooth"] <= target), None)
+
+    def kind(self):
+        """All that could make another run differ from this one, but chance."""
+        own = ("out", "resume", "rank", "world", "rendezvous", "iface", "servers",
+               "workers", "global_batch", "net")
+        host = None if self.net else self.json["machine"]["host"]
+        return json.dumps([
+            {k: v for k, v in self.set.items() if k not in own}, self.net, self.world,
+            self.batch, self.way["servers"], self.json["backend"], host,
+            self.json["transport"], self.json["revision"], self.json["data"]["hash_xxh3"],
+            self.json["machine"]["processor"], self.json["machine"]["cores"]],
+            sort_keys=True)
 
 
 class Cell:
@@ -230,6 +247,7 @@ class Cell:
         self.planned = " ".join(p for p in parts if p)
         self.runs = {}  # by repeat, finished ones only
         self.all = {}
+        self.twins = []  # cells whose runs had the same settings
 
     @property
     def asked_net(self):
@@ -240,7 +258,6 @@ class Cell:
         """Whether emulated links were asked for and not had."""
         return bool(self.asked_net) and bool(self.first) and \
             not self.first.net
-
 
     @property
     def first(self):
@@ -294,10 +311,11 @@ class Study:
             elif key not in ("out", "fresh"):
                 last[key] = value
         self.axes = {k: list(values_of(k, v)) for k, v in self.axes.items()}
-        self.cells = self.expand(named or [("", {})], last)
+        self.cells = self.planned = self.expand(named or [("", {})], last)
         for cell in self.cells:
             self.read(cell)
         self.set_names()
+        self.merge()
         self.set_target()
         for cell in self.cells:
             self.compare(cell)
@@ -316,9 +334,30 @@ class Study:
         for k in range(1, int(self.about.get("repeat", 3)) + 1):
             if (folder / f"r{k}" / "run.json").is_file():
                 run = cell.all[k] = Run(folder / f"r{k}")
-                run.cell, run.repeat = cell, k
+                run.cell, run.repeat, run.round = cell, k, k
                 if run.finished:
                     cell.runs[k] = run
+
+    def merge(self):
+        """Cells of one kind are the first of them, which has the runs of all."""
+        kinds, repeats = {}, int(self.about.get("repeat", 3))
+        for cell in self.planned:
+            if cell.runs:
+                kinds.setdefault(cell.first.kind(), []).append(cell)
+        for first, *others in kinds.values():
+            for i, twin in enumerate(others, 1):
+                for k, run in twin.all.items():
+                    run.cell, run.repeat = first, k + i * repeats
+                    first.all[run.repeat] = run
+                    if run.finished:
+                        first.runs[run.repeat] = run
+            first.twins = others
+        merged = [c for first, *others in kinds.values() for c in others]
+        self.cells = [c for c in self.planned if c not in merged]
+        for name in {c.name for c in self.cells}:
+            same = [c for c in self.cells if c.name == name]
+            for k, c in enumerate(same, 1):
+                c.name += f" ({k})" if len(same) > 1 else ""
 
     @property
     def runs(self):
@@ -339,15 +378,11 @@ class Study:
 
     def set_names(self):
         """As tables have them. Emulated links that were asked for and not had are
-        in no name; equal names are counted."""
-        for c in self.cells:
+        in no name; equal names of different cells are counted."""
+        for c in self.planned:
             c.name = " ".join(filter(None, (
                 "" if p.startswith("net=") and c.lacks else p.replace("=?", "=")
                 for p in c.parts))) or "run"
-        for name in {c.name for c in self.cells}:
-            same = [c for c in self.cells if c.name == name]
-            for k, c in enumerate(same, 1):
-                c.name += f" ({k})" if len(same) > 1 else ""
 
     def set_target(self):
         given = self.about.get("target_loss", "auto")
@@ -355,8 +390,8 @@ class Study:
         self.target = None
         if given != "auto":
             self.target = float(given)
-        elif len(learned) > 1:
-            worst = max(min(p["loss_smooth"] for p in r.curve) for r in learned)
+        elif len(learned) > 1 and all(len(r.curve) > 9 for r in learned):
+            worst = max(min(p["loss_smooth"] for p in r.curve[9:]) for r in learned)
             self.target = math.ceil(100 * worst - 1e-6) / 100
 
     def baseline(self, cell):
@@ -370,12 +405,14 @@ class Study:
                     if p not in fixed and p != q]
             return " ".join(p for p in c.parts if p in fixed) == want \
                 and not rest
-        return next((c for c in self.cells if match(c)), None)
+        found = next((c for c in self.planned if match(c)), None)
+        return next((c for c in self.cells if found in (c, *c.twins)), None)
 
     def compare(self, cell):
         base = self.baseline(cell)
-        for k, run in cell.runs.items():
-            other = base.runs.get(k) if base else None
+        for run in cell.runs.values():
+            other = base and next((b for _, b in sorted(base.runs.items())
+                                   if b.round == run.round), None)
             point = run.reaches(self.target)
             run.value |= {
                 "speedup": over(run.value["tokens_per_s"],
@@ -391,8 +428,8 @@ class Study:
         return bounds([r.value[name] for r in cell.runs.values()])
 
     def ratio(self, cell, base, name):
-        pairs = [over(r.value[name], base.runs[k].value[name])
-                 for k, r in cell.runs.items() if k in base.runs]
+        pairs = [over(r.value[name], b.value[name]) for r in cell.runs.values()
+                 for b in base.runs.values() if b.round == r.round]
         _, least, most = bounds(pairs)
         return over(self.range(cell, name)[0], self.range(base, name)[0]), \
             least, most

@@ -5,7 +5,7 @@ import re
 
 from study_oracle_runs import KINDS, PARTS, VERBS, bounds, times
 
-MEASURES = """tokens_per_s step_s seconds train_loss_nats val_loss_nats
+MEASURES = """tokens_per_s step_s timed_steps seconds train_loss_nats val_loss_nats
 utilisation_total utilisation_mean cpu_share_mean exposed_s_per_step
 wait_s_per_step bytes_tx_per_worker_step law_bytes_tx bytes_rx_per_server_step
 law_exchange_s lag_mean peak_memory_bytes restarts steps_lost seconds_lost
@@ -99,7 +99,7 @@ def shares_csv(study):
 
 def memory_csv(study):
     return [head(c) | {"peak_bytes": study.median(c, "peak_memory_bytes")}
-            | {f"{p}_bytes": c.first.peak["predicted_memory"][f"{p}_bytes"]
+            | {f"{p}_bytes": middle(c, lambda r: r.peak["predicted_memory"][f"{p}_bytes"])
                for p in PARTS} for c in study.filled]
 
 
@@ -138,7 +138,9 @@ def sweep_csv(study):
         rest = [f"{k}={v}" if "=" not in v else v
                 for k, v in zip(keys[:-2], plain(study, c))]
         shown = plain(study, c)
-        row = {"series": " ".join(p for p in [named, *rest] if p),
+        row = {"series": " ".join(p for p in [named, *rest] if p and not (
+                   p.startswith("net=") and c.lacks)).replace("=?", "="),
+               "backend": c.first.json["backend"],
                "x_key": keys[-1], "x": shown[-1],
                "y_key": keys[-2] if len(keys) > 1 else "",
                "y": shown[-2] if len(keys) > 1 else ""}
@@ -150,9 +152,12 @@ def sweep_csv(study):
 
 
 def plain(study, cell):
-    """The values of a cell as [matrix] has them, without key=."""
-    return [next(shown for name, shown, _ in values if name == part)
-            for part, values in zip(cell.parts[1:], study.axes.values())]
+    """The values of a cell as [matrix] has them, without key=; of links those that it
+    had."""
+    found = [next(shown for name, shown, _ in values if name == part)
+             for part, values in zip(cell.parts[1:], study.axes.values())]
+    return [("unshaped" if cell.lacks else v.lstrip("?")) if key == "net" else v
+            for key, v in zip(study.axes, found)]
 
 
 # ---- table.txt
@@ -178,6 +183,9 @@ def ranged(study, cell, name):
     middle_, least, most = study.range(cell, name)
     yield Shown(middle_)
     measured = [r for r in cell.runs.values() if r.value[name] is not None]
+    if name == "speedup":  # of pairs
+        measured = [r for r in measured for b in study.baseline(cell).runs.values()
+                    if b.round == r.round]
     if study.repeats and len(measured) > 1:
         yield Shown(least)
         yield ".."
@@ -186,7 +194,7 @@ def ranged(study, cell, name):
 
 def speed_line(study, c):
     r = c.first
-    yield from (*c.name.split(), str(r.world), str(r.way["servers"]))
+    yield from (*c.name.split(), r.json["backend"], str(r.world), str(r.way["servers"]))
     most = max(run.world for run in study.runs)
     utils = [middle(c, lambda run: run.util[w] if run.util else None)
              for w in range(r.world)]
@@ -241,6 +249,12 @@ def line_is(line, want):
     assert ok, (line, [w.value if isinstance(w, Shown) else w for w in want])
 
 
+def steps_of(cells):
+    """"26", or "13 to 26": the steps that median steps are taken of."""
+    found = [r.value["timed_steps"] for c in cells for r in c.runs.values()]
+    return f"{min(found)} to {max(found)}" if min(found) < max(found) else f"{found[0]}"
+
+
 def text_is(study):
     text = (study.folder / "table.txt").read_text()
     blocks = [b.splitlines() for b in text.split("\n\n")]
@@ -253,6 +267,7 @@ def text_is(study):
         assert len(block) == len(cells) + 1, (block, len(cells))
         for line, cell in zip(block[1:], cells):
             line_is(line, of(study, cell))
+    assert f"time of the median step of {steps_of(study.filled)}.\n" in text, text
     if study.target is not None:
         assert f" s to {study.target:.2f}" in blocks[1][0], blocks[1][0]
         assert f"s to {study.target:.2f}, " in text.replace("\n", " ")

@@ -136,6 +136,28 @@ static void paces_add_up(void **state)
     assert_true(fabs(sum.median_step_s - 0.8) < 1e-9);
 }
 
+// Of an even number of steps the median is the mean of the two middle ones.
+static void even_steps(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    struct steps *s;
+    double time_s;
+    assert_int_equal(steps_open(&s, dir, "local", 0, 1, 0, false, 0, &time_s),
+                     0);
+    for (int step = 1; step <= 4; step++) {
+        struct step_row row = {.step = step,
+                               .tokens = (uint64_t)step * 1000,
+                               .step_us = 1000000 * (uint64_t)(step * step),
+                               .val_loss = NAN};
+        assert_int_equal(steps_write(s, &row), 0);
+    }
+    assert_int_equal(steps_close(&s), 0);
+    assert_int_equal(steps_merge(dir, 1), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_true(fabs(sum.median_step_s - 6.5) < 1e-9);
+}
+
 // Every third step exchanges, and takes longer. The rate is that of whole
 // rounds.
 static void rounds_count_as_one(void **state)
@@ -341,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_rank, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(paces_add_up, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(even_steps, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(rounds_count_as_one, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(resumed, make_dir, remove_dir),

@@ -320,6 +320,13 @@ static void goes_on(void **state)
                         "0.7,s0,cpu_share,1\n1.000,1,cpu_share,1\n");
     assert_int_equal(parts_cut_csv(dir, "none", 1), 0);
     assert_null(read_all("none.csv"));
+
+    put_file("util.0.csv",
+             "t_s,rank,metric,value\n0.6,0,cpu_share,1\n0.7,0,cp");
+    put_file("util.1.csv", "t_s,rank,metric,value\n0.8,1,cpu_share,1\n");
+    assert_int_equal(parts_merge_csv(dir, "util", false), 0);
+    assert_non_null(strstr(read_all("util.csv"), // a killed worker's last row
+                           "\n0.6,0,cpu_share,1\n0.8,1,cpu_share,1\n"));
 }
 
 static void parts_add_up(void **state)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 2 };
+enum { FORMAT = 3 };
 
 static void add_setting(void *ctx, const char *key, const char *value,
                         bool is_number, bool shared)

@@ -239,6 +239,12 @@ static int by_rank(const void *a, const void *b)
     return (x->s > y->s) - (x->s < y->s);
 }
 
+// The median of the times of a rank, which are in ascending order.
+static double middle(const struct timed *t, size_t n)
+{
+    return (t[(n - 1) / 2].s + t[n / 2].s) / 2;
+}
+
 // The step time that gives the job's rate. A worker's rate is that of its
 // median step. The job's rate is the sum of its workers' rates, in steps of one
 // worker. Under bsp all workers' steps are equally long.
@@ -250,7 +256,7 @@ static double pace(struct timed *t, size_t n)
     for (size_t i = 0, end; i < n; i = end, ranks++) {
         for (end = i; end < n && t[end].rank == t[i].rank; end++)
             ;
-        rate += 1 / t[i + (end - i) / 2].s;
+        rate += 1 / middle(&t[i], end - i);
     }
     return ranks / rate;
 }

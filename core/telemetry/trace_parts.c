@@ -88,13 +88,15 @@ int parts_merge(struct parts *p, const char *out)
     return rc;
 }
 
-// A killed process may have left half a row, without the end of its line.
+// Copies a row that is whole. A process that was killed may leave a part of its
+// last row.
 static void copy_row(struct parts *p, char *line)
 {
-    bool half = !strchr(line, '\n');
+    if (!strchr(line, '\n'))
+        return;
     bool header = line[0] >= 'a' && line[0] <= 'z' && strstr(line, "rank");
     bool late = p->cut && !header && strtod(line, NULL) > p->until_s;
-    if ((p->lines++ == 0 || !header) && !late && !half)
+    if ((p->lines++ == 0 || !header) && !late)
         fputs(line, p->to);
 }
 

@@ -4,23 +4,28 @@ For each choice (links, workers, batch, model: what is not a way of agreeing) th
 ways are ranked:
 
     first    the cell that reaches the target loss first, or without a target the
-             fastest; all cells whose ranges overlap its range are named with it
+             fastest
     last     the last cell, and why: more tokens, a busy link, or others that are late
     price    memory, and the best validation loss
 
+With the first, the next and the last cell all are named whose ranges overlap its own.
 Then one sentence over all choices, and warnings. No way is known here by name.
 """
 
 import dataclasses
 import math
+import os
+import re
 
-from .fair import differences, names_of, one_task, task_of
+from .fair import differences, eras, names_of, one_task, task_of
+from .files import number
 from .measures import MEASURES, MIB
 from .study import range_of, short_names
 
 # A run is disturbed if both limits are exceeded: the share of its computing time
 # in which other programs had its processor, and involuntary switches a second.
 MUCH_TAKEN, MANY_SWITCHES = 0.1, 20
+FEW = 10  # steps; a median of fewer may be the first one's
 
 
 @dataclasses.dataclass
@@ -40,6 +45,15 @@ def ms(seconds):
     return f"{v:.{3 if v < 1 else 1 if v < 10 else 0}f} ms"
 
 
+def ago(seconds):
+    """A span of time for people: "2 days"."""
+    unit, name = next((u, n) for u, n in (
+        (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"), (0, "second"))
+        if seconds >= u)
+    count = int(seconds // max(1, unit))
+    return f"{count} {name}{'s' * (count != 1)}"
+
+
 def _with_range(r, digits):
     text = f"{r.median:{digits}}"
     return text + (f" ({r.least:{digits}} .. {r.most:{digits}})" if r.wide else "")
@@ -50,20 +64,33 @@ class Choice:
 
     def __init__(self, study, cells, settings, timed):
         self.study, self.cells, self.settings = study, cells, settings
-        self.names = dict(zip(map(id, cells), short_names([c.shown for c in cells])))
+        self.names = self._names()
         self.measure = "seconds_to_target" if timed else "tokens_per_s"
         self.rank()
         if timed and len(self.ranked) < 2:
             self.measure = "tokens_per_s"
             self.rank()
 
+    def _names(self):
+        """{cell: its name without what all cells of the choice share}. It tells the
+        way, too, if the ways differ."""
+        ways = {c: self.study.first(c).backend for c in self.cells}
+        names = dict(zip(self.cells, short_names([c.shown for c in self.cells])))
+        several = len(set(ways.values())) > 1
+        return {c: name if not several or re.search(rf"\b{re.escape(ways[c])}\b", name)
+                else f"{name} [{ways[c]}]" for c, name in names.items()}
+
     def rank(self):
         """Sorts the cells, the best first, and finds those tied with it."""
-        found = [(self.range(c), c) for c in self.cells]
-        found = [(r, c) for r, c in found if r.median is not None]
-        found.sort(key=lambda rc: rc[0].median if self.timed else -rc[0].median)
-        self.ranked = found
-        self.tied = [c for r, c in found if r.overlaps(found[0][0])]
+        order = [c for c in self.cells if self.median(c, self.measure) is not None]
+        order.sort(key=lambda c: (1 if self.timed else -1) * self.median(c, self.measure))
+        self.ranked = order
+        self.tied = self.level(order[0], order) if order else []
+
+    def level(self, cell, cells, measure=None):
+        """Those of the cells that cannot be told apart from one: their ranges overlap."""
+        mine = self.range(cell, measure)
+        return [c for c in cells if self.range(c, measure).overlaps(mine)]
 
     @property
     def timed(self):
@@ -78,9 +105,9 @@ class Choice:
         """Its median."""
         return self.range(cell, measure).median
 
-    def name(self, cell):
-        """Of a cell, without what all cells of the choice share."""
-        return self.names[id(cell)]
+    def who(self, *cells):
+        """Their names: "ring and dps"."""
+        return names_of([self.names[c] for c in cells])
 
     @property
     def where(self):
@@ -101,7 +128,7 @@ class Choice:
                         f" ({r.least * scale:.4g} .. {r.most * scale:.4g})"
                         if r.wide else ""))
             if values:
-                found.append(f"{self.name(cell)}: {', '.join(values)}; "
+                found.append(f"{self.who(cell)}: {', '.join(values)}; "
                              f"n={len(self.study.of(cell))}")
         return "\n".join(found)
 
@@ -123,27 +150,44 @@ class Choice:
             return ""
         what = "time" if self.timed else "rate"
         return (f", {_with_range(ratio, '.2f')} times the {what} of "
-                f"{self.names.get(id(base), base.short)}")
+                f"{self.names.get(base, base.short)}")
+
+    def place(self, cells, cell, one, many):
+        """"ring is fastest: 40 tokens/s", or of several cells, with the numbers of one
+        of them."""
+        text = f"{one}: " if len(cells) == 1 else \
+            f"{many}, too close to tell apart: their ranges overlap. {self.who(cell)}: "
+        return f"{self.who(*cells)} {text}{self.value(cell)}{self.beside(cell)}"
+
+    @property
+    def behind(self):
+        """The cells that are not level with the first."""
+        return [c for c in self.ranked if c not in self.tied]
 
     def first(self):
         """Which cell is first, and by how much."""
-        best, several = self.ranked[0][1], len(self.tied) > 1
-        verb = (f"{'reach' if several else 'reaches'} loss {self.study.target:.2f} first"
-                if self.timed else "are fastest" if several else "is fastest")
-        text = f"{names_of([self.name(c) for c in self.tied])} {verb}"
-        text = f"With {self.where}, {text}" if self.where else text
-        text += (f", too close to tell apart: their ranges overlap. {self.name(best)}: "
-                 if several else ": ")
-        text += self.value(best) + self.beside(best)
-        behind = [c for _, c in self.ranked if c not in self.tied]
-        if behind and behind[0] is not self.study.baseline(best):
-            a, b = (self.range(c).median for c in (best, behind[0]))
-            more, less = (b, a) if self.timed else (a, b)
-            times = more / less if less else math.inf
-            text += f"; the next is {self.name(behind[0])}, " + (
-                f"which takes {times:.2f} times as long" if self.timed else
-                f"{times:.2f} times slower")
+        best, words = self.ranked[0], ("is fastest", "are fastest")
+        if self.timed:
+            loss = f"loss {self.study.target:.2f} first"
+            words = f"reaches {loss}", f"reach {loss}"
+        text = f"With {self.where}, " if self.where else ""
+        text += self.place(self.tied, best, *words)
+        if self.behind and self.behind[0] is not self.study.baseline(best):
+            text += self.next(best, self.behind[0])
         return Sentence(text + ".", self.numbers())
+
+    def next(self, best, second):
+        """"; the next is dps, 1.20 times slower"."""
+        level = self.level(second, self.behind)
+        a, b = (self.range(c).median for c in (best, second))
+        more, less = (b, a) if self.timed else (a, b)
+        times = f"{more / less if less else math.inf:.2f} times"
+        if len(level) > 1:
+            return (f"; the next are {self.who(*level)}, too close to tell apart; "
+                    f"{self.who(second)} " + (
+                        f"takes {times} as long" if self.timed else f"is {times} slower"))
+        return f"; the next is {self.who(second)}, " + (
+            f"which takes {times} as long" if self.timed else f"{times} slower")
 
     def why(self, cell):
         """Why a cell is last."""
@@ -169,108 +213,112 @@ class Choice:
 
     def last(self):
         """Which cell is last of those that are behind the first, and why."""
-        cell = [c for _, c in self.ranked if c not in self.tied][-1]
-        text = f"{self.name(cell)} {'takes longest' if self.timed else 'is slowest'}: "
-        return Sentence(text + self.value(cell) + self.beside(cell) + self.why(cell) + ".",
+        cell = self.behind[-1]
+        words = ("takes longest", "take longest") if self.timed else \
+            ("is slowest", "are slowest")
+        text = self.place(self.level(cell, self.ranked), cell, *words)
+        return Sentence(text + self.why(cell) + ".",
                         self.numbers("step_s", "exposed_s_per_step", "wait_s_per_step",
                                      "law_exchange_s", "tokens_to_target"))
 
-    def extremes(self, measure):
-        """The cells with the least and the largest median, each with its median; None
-        if no cell has the measure."""
-        found = [(self.median(c, measure), c) for c in self.cells]
-        found = [(v, c) for v, c in found if v is not None]
-        key = (lambda vc: vc[0])
-        return (min(found, key=key), max(found, key=key)) if found else None
+    def extremes(self, measure, close, form):
+        """"50 MiB in all cells", or "from 50 MiB (ring) to 60 MiB (dps)"; "" if no cell
+        has the measure. Medians that differ by at most `close` are the same."""
+        cells = [c for c in self.cells if self.median(c, measure) is not None]
+        if not cells:
+            return ""
+        ends = [f(cells, key=lambda c: self.median(c, measure)) for f in (min, max)]
+        a, b = (self.median(c, measure) for c in ends)
+        if b - a <= close:
+            return f"{form(a)} in all cells"
+        level = [self.level(c, cells, measure) for c in ends]
+        if ends[1] in level[0]:
+            return f"from {form(a)} to {form(b)}, too close to tell apart: ranges overlap"
+        return f"from {form(a)} ({self.who(*level[0])}) to {form(b)} ({self.who(*level[1])})"
 
     def price(self):
         """Memory and validation loss."""
-        parts = []
-        if found := self.extremes("peak_memory_bytes"):
-            (a, small), (b, large) = found
-            parts.append(f"The peak memory of a worker is {a / MIB:.0f} MiB in all cells"
-                         if b - a < MIB / 2 else "The peak memory of a worker is from "
-                         f"{a / MIB:.0f} MiB ({self.name(small)}) to {b / MIB:.0f} MiB "
-                         f"({self.name(large)})")
-        if found := self.extremes("best_val_loss_nats"):
-            (a, good), (b, bad) = found
-            parts.append(f"the best validation loss is {a:.3f} in all cells"
-                         if b - a <= 0.0005 else f"the best validation losses are from "
-                         f"{a:.3f} ({self.name(good)}) to {b:.3f} ({self.name(bad)})")
+        parts = [f"the {what} is {found}" for what, found in (
+            ("peak memory of a worker", self.extremes(
+                "peak_memory_bytes", MIB / 2, lambda v: f"{v / MIB:.0f} MiB")),
+            ("best validation loss", self.extremes(
+                "best_val_loss_nats", 0.0005, lambda v: f"{v:.3f}"))) if found]
         text = "; ".join(parts)
         return Sentence(f"{text[0].upper()}{text[1:]}.", self.numbers(
             "peak_memory_bytes", "best_val_loss_nats")) if text else None
 
+    def turns(self):
+        """A warning for each group of cells that ran later than the others."""
+        before, last = [], 0
+        for group, begin, end in eras(self.study, self.cells):
+            if before:
+                where = f" with {self.where}" if self.where else ""
+                yield Sentence(f"Warning: {self.who(*group)} ran {ago(begin - last)} after "
+                               f"{self.who(*before)}{where} and not in turns, so what "
+                               "changed on the machine meanwhile is a part of the "
+                               "difference.", warns=True)
+            before, last = before + group, end
+
     def sentences(self):
         """First, last and price."""
-        said = [self.first()]
-        if len(self.tied) < len(self.ranked):
-            said.append(self.last())
-        return [s for s in (*said, self.price()) if s]
+        return [s for s in (*self.turns(), self.first(), self.last() if self.behind else None,
+                            self.price()) if s]
 
 
-# What makes a choice. Where it leaves a cell alone, the last of these does not count.
-CHOSEN = ("net", "workers", "global_batch")
+CHOSEN = ("net", "workers", "global_batch")  # besides model and data
 
 
-def _groups(study, keys):
-    """[(settings, cells)] of the cells that agree in these keys, and in the model if
-    there are any. One worker has nobody to agree with, so it joins every group of its
-    batch and model, on any links that it has."""
+def _groups(study):
+    """[(settings, cells)] of the cells that agree in what is chosen. One worker has
+    nobody to agree with, so it joins every group of its batch, model and data, on any
+    links that it has."""
     groups = []
     for cell in study.filled:
         run = study.first(cell)
-        whole = {"net": run.net, "workers": run.world, "global_batch": run.global_batch}
-        settings = {k: whole[k] for k in keys}
+        settings = dict(zip(CHOSEN, (run.net, run.world, run.global_batch)))
         for known, cells in groups:
-            if known == settings and not (keys and differences(
-                    study.first(cells[0]), run, "task")):
+            if known == settings and not differences(study.first(cells[0]), run, "task"):
                 cells.append(cell)
                 break
         else:
             groups.append((settings, [cell]))
-    lone = [g for g in groups if g[0].get("workers") == 1]
-    joined = set()
+    lone, joined = [g for g in groups if g[0]["workers"] == 1], set()
     for settings, cells in groups:
         for other, more in lone:
             if settings["workers"] > 1 and other["net"] in ("", settings["net"]) and \
-                    other.get("global_batch") == settings.get("global_batch") and \
+                    other["global_batch"] == settings["global_batch"] and \
                     not differences(study.first(cells[0]), study.first(more[0]), "task"):
                 cells += more
-                joined |= set(map(id, more))
+                joined.update(more)
     return [(s, sorted(cells, key=study.cells.index)) for s, cells in groups
-            if not (s.get("workers") == 1 and id(cells[0]) in joined)]
+            if cells[0] not in joined or s["workers"] > 1]
 
 
 def choices(study):
-    """The cells of a study by what is not a way of agreeing: a list of Choice."""
-    timed = study.target is not None and one_task(study)
-    for n in range(len(CHOSEN), -1, -1):
-        groups = _groups(study, CHOSEN[:n])
-        if all(len(cells) > 1 for _, cells in groups):
-            break
-    named = [k for k in CHOSEN[:n] if len({s[k] for s, _ in groups}) > 1 or
-             (k == "net" and groups[0][0][k])]
+    """The cells of a study by what is not a way of agreeing: a list of Choice. A cell
+    that has no other of its choice is in a Choice of its own."""
+    groups = _groups(study)
+    named = [k for k in CHOSEN if len({s[k] for s, _ in groups}) > 1 or
+             (k == "net" and any(s[k] for s, _ in groups[:1]))]
     tasks = [task_of(study.first(cells[0])) for _, cells in groups]
     model = [k for k in tasks[0] if len({t.get(k) for t in tasks}) > 1] if tasks else []
+    timed = study.target is not None and one_task(study)
     return [Choice(study, cells, {**{k: s[k] or "none" for k in named},
                                   **{k: task.get(k, "none") for k in model}}, timed)
-            for (s, cells), task in zip(groups, tasks) if len(cells) > 1]
+            for (s, cells), task in zip(groups, tasks)]
 
 
 def _over_all(found):
     """One sentence over several choices."""
-    level = [{c.name(x) for x in c.tied} for c in found]
-    best = sorted(set.intersection(*level))
-    numbers = "\n".join(f"{c.where}: {names_of([c.name(x) for x in c.tied])}" for c in found)
+    best = sorted(set.intersection(*({c.names[x] for x in c.tied} for c in found)))
+    numbers = "\n".join(f"{c.where}: {c.who(*c.tied)}" for c in found)
     if best:
         return Sentence(f"Over all {len(found)} choices {names_of(best)} "
                         f"{'is' if len(best) == 1 else 'are'} first, or too close to the "
                         "first to tell apart.", numbers)
     where = {}
     for choice in found:
-        where.setdefault(names_of([choice.name(c) for c in choice.tied]),
-                         []).append(choice.where)
+        where.setdefault(choice.who(*choice.tied), []).append(choice.where)
     return Sentence("Over all choices no way is always first: " + "; ".join(
         f"{names} with {', '.join(places)}" for names, places in where.items()) + ".",
         numbers)
@@ -278,17 +326,37 @@ def _over_all(found):
 
 # ---- warnings
 
+def _all_or(study, cells):
+    """"all cells", or the names of some."""
+    return "all cells" if len(cells) == len(study.filled) else \
+        names_of([c.short for c in cells])
+
+
+def _merged(study):
+    merged = [c for c in study.filled if c.twins]
+    parts = []
+    for cell in merged:
+        others = [c.shown for c in cell.twins if c.shown != cell.shown]
+        parts.append(f"{cell.short} ({1 + len(cell.twins)} cells" + (
+            f", also {names_of(others)})" if others else ")"))
+    if parts:
+        yield Sentence("Cells that had the same settings are one here, and their runs are "
+                       f"its repeats: {names_of(parts)}.", "\n".join(
+                           f"{c.shown}, repeat {r.repeat}: "
+                           f"{os.path.relpath(r.folder, study.out)}"
+                           for c in merged for r in study.of(c)))
+
+
 def _not_given(study):
     found = {}
     for cell in study.filled:
         for run in study.of(cell):
             for key, (asked, given) in run.lacks.items():
-                found.setdefault((key, asked, given), set()).add(cell.short)
-    for (key, asked, given), names in found.items():
-        cells = "all cells" if len(names) == len(study.filled) else \
-            names_of(sorted(names))
-        text = (f"{key}={asked} was asked for and could not be had: {cells} ran "
-                + ("on unshaped links" if given == "unshaped" else f"with {key}={given}"))
+                found.setdefault((key, asked, given), {})[cell] = True
+    for (key, asked, given), cells in found.items():
+        text = (f"{key}={asked} was asked for and could not be had: "
+                f"{_all_or(study, cells)} ran " + (
+                    "on unshaped links" if given == "unshaped" else f"with {key}={given}"))
         yield Sentence(f"Warning: {text}.", warns=True)
 
 
@@ -315,9 +383,11 @@ def _unreached(study):
 
 def _expected(run):
     """The share of computing time in which a worker lacks a processor because the
-    job itself has more threads and servers than there are cores."""
-    cores = run.number("machine.cores") or 1
-    threads = run.world * (run.number("threads") or 1) + run.servers
+    job itself has more threads of workers and servers than its machines have cores.
+    They count as equal machines."""
+    cores = run.hosts * (run.number("machine.cores") or 1)
+    threads = run.world * (run.number("threads") or 1) + \
+        run.servers * (number(run.setting("server_threads")) or 1)
     return max(0, 1 - cores / max(1, threads))
 
 
@@ -342,11 +412,19 @@ def _busy(study):
 
 
 def _crowded(study):
-    names = [c.short for c in study.filled if study.first(c).oversubscribed]
-    if names:
-        cells = "all cells" if len(names) == len(study.filled) else names_of(names)
+    cells = [c for c in study.filled if study.first(c).oversubscribed]
+    if cells:
         yield Sentence("Warning: more threads than cores, so workers share cores and all "
-                       f"times are longer than on cores of their own: {cells}.", warns=True)
+                       "times are longer than on cores of their own: "
+                       f"{_all_or(study, cells)}.", warns=True)
+
+
+def _few(study):
+    cells = [c for c in study.filled if (study.range(c, "timed_steps").least or FEW) < FEW]
+    if cells:
+        yield Sentence(f"Warning: few steps. The times of {_all_or(study, cells)} stand on "
+                       f"{study.timed_steps(cells)} steps, of which the first is often the "
+                       "slowest; try: steps=20.", warns=True)
 
 
 def _remarks(study):
@@ -383,13 +461,18 @@ def _outliers(study):
 
 def answer(study):
     """All sentences of a study."""
-    said = [*_not_given(study), *_unfinished(study)]
-    found = [c for c in choices(study) if len(c.ranked) > 1]
+    said = [*_not_given(study), *_merged(study), *_unfinished(study)]
+    found = choices(study)
+    alone = [c.cells[0] for c in found if len(c.cells) == 1]
+    found = [c for c in found if len(c.ranked) > 1]
     for choice in found:
         said += choice.sentences()
     if len(found) > 1:
         said.append(_over_all(found))
-    for part in _unreached, _busy, _crowded, _remarks, _outliers:
+    if alone and len(study.filled) > 1:
+        said.append(Sentence("Not ranked, since no other cell has the same links, workers, "
+                             f"global batch and model: {_all_or(study, alone)}."))
+    for part in _unreached, _busy, _crowded, _few, _remarks, _outliers:
         said += part(study)
     if found and not study.repeats:
         said.append(Sentence("Each cell ran once, so the variation of its times is unknown; "

@@ -26,6 +26,7 @@ import hashlib
 import itertools
 import os
 import re
+import typing
 
 from .files import Error, number, read_lines, visible, whole
 
@@ -53,7 +54,7 @@ class Value:
         return self.text if "=" in self.text else f"{self.key}={self.text}"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Cell:
     """One combination of settings."""
     name: str
@@ -64,6 +65,8 @@ class Cell:
     baseline: int = None  # the number of the cell that it is compared with
     shown: str = ""  # its name, without what it did not get (study.py)
     short: str = ""  # the same without what all cells have
+    into: typing.Any = None  # the cell whose runs had the same settings (study.py)
+    twins: list = dataclasses.field(default_factory=list)  # the cells that it stands for
 
     @property
     def settings(self):
@@ -227,7 +230,12 @@ class Experiment:
 def _lines(path, follow):
     """(line, section, key, value) of an INI file; a value of several lines, which
     are indented, is one."""
-    section, seen, found = "", set(), []
+    section, seen, found = "", {}, []
+
+    def once(what, *place):
+        if (line := seen.setdefault(place, count)) != count:
+            raise Error(f"{where}: {what} stands twice, first in line {line}; try: remove "
+                        "one of the two, or give it another name")
     for count, line in enumerate(read_lines(path, MOST_BYTES, follow), 1):
         where = f"{visible(path)}:{count}"
         line = re.sub(r"^\s*#.*|(^|\s);.*", "", line).rstrip()
@@ -240,10 +248,7 @@ def _lines(path, follow):
             if line[-1] != "]":
                 raise Error(f"{where}: {line}: a section ends with ]")
             section = line.strip()[1:-1]
-            if section in seen:
-                raise Error(f"{where}: [{section}] stands twice; try: another "
-                            "name, or one section")
-            seen.add(section)
+            once(f"[{section}]", section)
             if section not in ("experiment", "base", "matrix") and \
                     not section.startswith("cell "):
                 raise Error(f"{where}: [{section}]: unknown section; try: "
@@ -254,6 +259,7 @@ def _lines(path, follow):
             key, equals, value = line.partition("=")
             if not equals or not section or not key.strip():
                 raise Error(f"{where}: {line}: not key = value below a [section]")
+            once(f"[{section}] {key.strip()}", section, key.strip())
             found.append([where, section, key.strip(), value.strip()])
     return found
 

@@ -56,6 +56,42 @@ def one_task(study):
     return all(not differences(r, study.runs[0], "task") for r in study.runs[1:])
 
 
+PAUSE = 600  # seconds; between runs of one command there are fewer
+
+
+def eras(study, cells):
+    """[(cells, first begin, last begin)]: groups of cells, of which each began after all
+    runs of the one before it. The rounds of one command run in turns: they are one group.
+    Cells that ran in one round only are in turns unless nothing ran for a while between
+    them."""
+    times = {c: sorted(r.started for r in study.of(c)) for c in cells
+             if all(r.started is not None for r in study.of(c))}
+    groups, last, once = [], None, True
+    for cell in sorted(times, key=lambda c: times[c][0]):
+        begin = times[cell][0]
+        if last is None or begin > last and (
+                not once or _paused(study, last, begin)):
+            groups.append([])
+            once = True
+        groups[-1].append(cell)
+        once &= len({r.round for r in study.of(cell)}) == 1
+        last = max(last or begin, times[cell][-1])
+    return [(group, times[group[0]][0], max(times[c][-1] for c in group))
+            for group in groups]
+
+
+def _paused(study, since, until):
+    """Whether nothing ran for a while between two times at which runs began."""
+    end = since
+    for run in sorted((r for r in study.runs if r.started is not None),
+                      key=lambda r: r.started):
+        if since < run.started <= until and run.started > end + PAUSE:
+            return True
+        if since <= run.started:
+            end = max(end, run.started + (run["seconds"] or 0))
+    return False
+
+
 def is_apart(run):
     """Whether its workers have different parameters between two exchanges."""
     return run.get("way.apart") is True

@@ -156,17 +156,18 @@ def draw(study, name, size="", step=None):
         if name in prepare_files.FIGURES:
             return prepare_files.FIGURES[name](study.out)
         return FIGURES.get(name, own)(study)
-    return _draw(prepare, study.out, name, size)
+    return _draw(prepare, study.to, name, size)
 
 
-def draw_folder(folder, name, size=""):
-    """The same for a folder without runs, which has the file that the figure shows."""
+def draw_folder(folder, name, size="", to=""):
+    """The same for a folder without runs, which has the file that the figure shows. It
+    is drawn into the folder `to`, if given."""
     def prepare() -> Drawing:
         if name not in prepare_files.FIGURES:
             raise Error(f"{visible(folder)} is neither an experiment nor a run; it has no "
                         "command.txt and no run.json")
         return prepare_files.FIGURES[name](folder)
-    return _draw(prepare, folder, name, size)
+    return _draw(prepare, to or folder, name, size)
 
 
 def draw_all(study):

@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 
@@ -143,6 +144,17 @@ def make_folder(path, *parts):
     except OSError as e:
         raise Error(f"{visible(path)}: {e.strerror}") from None
     return path
+
+
+def remove(path):
+    """Removes a file, a link, or a folder with all that it has, if it is there."""
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.unlink(path)
+    except OSError as e:
+        raise Error(f"{visible(path)}: {e.strerror}") from None
 
 
 @contextlib.contextmanager

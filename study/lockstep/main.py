@@ -17,7 +17,8 @@ Runs every cell of the experiment repeat= times, then writes tables, figures and
 report to DIR (default: runs/NAME). A word of the command line replaces a setting
 of [base] or a list of [matrix]. After an interruption the same command continues:
 finished runs of the same settings are kept. If DIR has runs of other settings, it
-stops and names the difference; fresh=1 removes the runs of all cells first.
+stops and names the difference; fresh=1 first removes all runs that DIR has, and
+their tables and figures.
   lockstep run experiments/study.ini
   lockstep run experiments/study.ini workers=4 batch=8 repeat=1 out=runs/p4
 
@@ -44,15 +45,15 @@ Figures:
 """
 
 REPORT = """\
-lockstep report DIR [figure=NAME] [size=WIDTHxHEIGHT]
+lockstep report DIR [out=DIR] [figure=NAME] [size=WIDTHxHEIGHT]
 lockstep report RUN RUN .. out=DIR
 
 Writes tables, figures and report.html to DIR, the folder of one run or of an
-experiment, finished or not. With figure= it draws only that figure, in the size
-given in pixels; figure=pipeline shows step=N of a run. For figure=law, size_sweep,
-scale or pipeline DIR may also be a folder with sweep.txt, simulate.csv or
-timetable.csv. With several runs it makes a new folder out=DIR, and treats each run
-as a cell of an experiment.
+experiment, finished or not; with out= to another folder. With figure= it draws only
+that figure, in the size given in pixels; figure=pipeline shows step=N of a run. For
+figure=law, size_sweep, scale or pipeline DIR may also be a folder with sweep.txt,
+simulate.csv or timetable.csv. With several runs it makes a new folder out=DIR, and
+treats each run as a cell of an experiment.
   lockstep report runs/study figure=throughput size=1600x900
   lockstep report runs/a runs/b out=runs/both
 
@@ -124,6 +125,16 @@ def run(words):
     return 0
 
 
+def _study(folders, out):
+    """The study of one folder or of several runs, which writes into `out`, if given."""
+    if len(folders) > 1:
+        return join(folders, out)
+    study = Study(folders[0])
+    if out:
+        study.write_to(out)
+    return study
+
+
 def _draw(folders, out, figure, size, step):
     """Draws one figure of a study, or of a folder that has its file and no run."""
     figures.check(figure)
@@ -131,9 +142,9 @@ def _draw(folders, out, figure, size, step):
         raise Error(f"step={visible(step)}: must be a number of a step")
     kept = any(os.path.lexists(os.path.join(folders[0], name))
                for name in ("run.json", "command.txt"))
-    if not out and not kept:
-        return figures.draw_folder(folders[0], figure, size)
-    study = join(folders, out) if out else Study(folders[0])
+    if len(folders) == 1 and not kept:
+        return figures.draw_folder(folders[0], figure, size, out)
+    study = _study(folders, out)
     write_tables(study)
     return figures.draw(study, figure, size, whole(step, 0, 1 << 53))
 
@@ -149,14 +160,10 @@ def report(words):
     if len(folders) > 1 and not own["out"]:
         raise Error(f"report: {len(folders)} runs require a new folder for their report; "
                     "try: out=DIR")
-    if len(folders) == 1 and own["out"]:
-        raise Error(f"out={visible(own['out'])}: the report of one folder is written into "
-                    "that folder; try: without out=")
     if own["figure"]:
         print("\n".join(map(visible, _draw(folders, **own))))
         return 0
-    study = join(folders, own["out"]) if own["out"] else Study(folders[0])
-    print(finish(study, log))
+    print(finish(_study(folders, own["out"]), log))
     return 0
 
 

@@ -61,6 +61,12 @@ def step_s(run):
     return run.step_s
 
 
+@measure("timed_steps", "steps timed")
+def timed_steps(run):
+    """The number of steps that the median step is one of, the least of any worker."""
+    return run.timed_steps
+
+
 @measure("seconds", "seconds", less=True)
 def seconds(run):
     """The time of training, with evaluation and checkpoints; steps that were done

@@ -174,7 +174,7 @@ def breakdown(study):
 def memory_parts(study):
     cells, found = study.filled, []
     for row, cell in enumerate(cells):
-        parts = [(part, colour, 1e-6 * (study.first(cell).part_bytes(part) or 0))
+        parts = [(part, colour, 1e-6 * (study.part_bytes(cell, part) or 0))
                  for part, colour in zip(PARTS, PART_COLOURS)]
         found += _stack(parts, row, cell, half=0.3)
         if values := _scaled(study, cell, "peak_memory_bytes", 1e-6):
@@ -192,14 +192,13 @@ def memory_parts(study):
 def verbs(study):
     cells, found = study.filled, []
     for row, cell in enumerate(cells):
-        run = study.first(cell)
-        law = run.get("law.by_verb")
+        law = study.first(cell).get("law.by_verb")
         law = law if isinstance(law, dict) else {}
-        found += _stack([(v, VERB_COLOURS[v][0], 1e-6 * (run.sent(v) or 0))
+        found += _stack([(v, VERB_COLOURS[v][0], 1e-6 * study.sent(cell, v))
                          for v in VERB_COLOURS], row - 0.17, cell, half=0.16)
         found += _stack([(v, VERB_COLOURS[v][1], 1e-6 * (number(law.get(v)) or 0))
                          for v in VERB_COLOURS], row + 0.17, cell, half=0.16)
-    if not any(study.first(c).sent(v) for c in cells for v in VERB_COLOURS):
+    if not any(study.sent(c, v) for c in cells for v in VERB_COLOURS):
         raise Error("no run has bytes_tx_per_worker_step in its summary.json, or sent any")
     used = {b.name for b in found}
     keys = [(colour, v) for v, (colour, _) in VERB_COLOURS.items() if v in used]

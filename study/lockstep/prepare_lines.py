@@ -3,11 +3,12 @@
 import collections
 import re
 
-from .drawing import (MARKS, NOTE, Drawing, Line, beside_key, colour_of, crowded, figure, lines,
-                      linespoints, names, point_of, short, tic, tics, width, worker_colour)
+from .drawing import (GREY, MARKS, NOTE, Drawing, Line, beside_key, colour_of, crowded,
+                      figure, lines, linespoints, names, point_of, short, tic, tics, width,
+                      worker_colour)
 from .files import Error, number
 from .measures import MIB
-from .runs import mean
+from .runs import SMOOTH, mean
 from .tables import sweep_table
 
 
@@ -30,7 +31,7 @@ def _curves(study, x, y, scale=1.0, **about):
     cells = [c for c in study.filled
              if any(getattr(p, y) is not None for p in study.first(c).curve)]
     if not cells:
-        raise Error("no run has steps with a loss")
+        raise Error(f"no run has {f'{SMOOTH} ' * (y == 'smooth')}steps with a loss")
     found, n = [], len(cells)
     styles = _styles([study.first(c).backend for c in cells])
     marks, note = crowded(study, cells)
@@ -141,12 +142,21 @@ def sweep(study):
             series[" ".join(name)].append(row)
     places = list(dict.fromkeys(r["x"] for r in rows))
     numeric = all(number(x) is not None for x in places)
-    found = []
+    found, nth = [], collections.Counter()
     for i, (name, of_name) in enumerate(series.items()):
         points = [(number(r["x"]) if numeric else places.index(r["x"]), r["tokens_per_s"],
                    r["tokens_per_s_least"], r["tokens_per_s_most"]) for r in of_name]
-        found += linespoints(points, worker_colour(i), name, point=5 + i)
-        found.append(Line("range", points, worker_colour(i), name))
+        # a line of several ways is grey, its points have their ways' colours
+        ways = [colour_of(r["backend"]) for r in of_name]
+        colour = ways[0] if len(set(ways)) == 1 else GREY
+        nth[colour] += 1
+        style = {"dash": nth[colour], "point": MARKS[i % len(MARKS)]}
+        found += [Line(what, points if what != "key" else [], colour,
+                       name if what != "key" else short(name), **style)
+                  for what in ("line", "range", "key")]
+        for way in dict.fromkeys(ways):
+            found.append(Line("point", [p for p, w in zip(points, ways) if w == way], way,
+                              name, point=style["point"]))
     return lines(found, right=True, high=beside_key(len(series)),
                  n=0 if numeric else len(places), x_key=rows[0]["x_key"],
                  label=tics(map(short, places)))

@@ -103,7 +103,7 @@ def drawing(text):
 
 def _svg(study, name):
     """The <svg> element of a drawn figure."""
-    path = os.path.join(study.out, "figures", f"{name}.svg")
+    path = os.path.join(study.to, "figures", f"{name}.svg")
     svg = drawing(read_text(path, 1 << 26))
     if not svg:
         raise Error(f"{visible(path)}: contains more than a drawing, so the report leaves "
@@ -145,8 +145,9 @@ def write_report(study, drawn):
         study=study, experiment=study.experiment, answer=said, results=_results(study),
         law=_law(study), bubbles=_bubbles(study), fair=fairness(study),
         verdict=str(compare(study)), figures=svgs, smooth=SMOOTH,
-        words=" ".join(study.words), objects=list(_objects(study.runs[0])))
-    write_text(os.path.join(study.out, "report.html"), page)
+        timed_steps=study.timed_steps(study.filled), words=" ".join(study.words),
+        objects=list(_objects(study.runs[0])))
+    write_text(os.path.join(study.to, "report.html"), page)
     return said, left_out
 
 
@@ -168,5 +169,5 @@ def finish(study, log):
         parts.append(f"{compare(study)}\n")
     # The answer is last, where a terminal still shows it.
     parts += ["\n".join(map(str, said)) + "\n"] * bool(said)
-    parts.append(f"report: {visible(study.out)}/report.html")
+    parts.append(f"report: {visible(study.to)}/report.html")
     return "\n".join(parts)

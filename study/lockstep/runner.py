@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import random
-import shutil
+import re
 import signal
 import subprocess
 import sys
@@ -19,12 +19,15 @@ import time
 
 from . import figures
 from .experiment import MOST_BYTES, read_experiment
-from .files import Error, make_folder, open_regular, read_text, visible, write_text
+from .files import (Error, make_folder, open_regular, read_lines, read_text, remove, visible,
+                    write_text)
 from .places import program, share, trainer
 from .runs import Run
 from .study import Study
+from .tables import TABLES
 
 NOT_HERE = 77  # exit status of a peer that cannot train a cell: no PyTorch
+OUTPUTS = (*TABLES, "table.txt", "report.html", "figures")  # all that describes runs
 
 
 class Stopped(Exception):
@@ -135,16 +138,20 @@ class Runner:
                                 "another out=")
 
     def begin(self, fresh):
-        """Checks what is there; then writes the INI file and command.txt beside it."""
-        if fresh:
-            for cell in self.cells:
-                shutil.rmtree(make_folder(self.out, "cells", cell.folder))
+        """Checks what is there; then writes the INI file and command.txt beside it.
+        With `fresh` it first removes all runs, and before them what describes them."""
+        command, old = os.path.join(self.out, "command.txt"), ""
+        if os.path.lexists(command):
+            old = read_lines(command, MOST_BYTES)[0]
+            for path in (*OUTPUTS, "cells") if fresh else ():
+                remove(os.path.join(self.out, path))
         self.check()
         name = f"{self.experiment.name}.ini"
         text = read_text(self.ini, MOST_BYTES, follow=True)
         write_text(os.path.join(self.out, name), text)
-        write_text(os.path.join(self.out, "command.txt"),
-                   "\n".join([name, *self.words]) + "\n")
+        write_text(command, "\n".join([name, *self.words]) + "\n")
+        if old != name and re.fullmatch(r"[^/]+\.ini", old):  # a copy of another name
+            remove(os.path.join(self.out, old))
 
     def command(self, cell, folder):
         """The words of the process that trains a cell."""
@@ -158,12 +165,10 @@ class Runner:
         """Runs a repeat of a cell. None, or why it failed and whether it was only
         skipped."""
         folder = os.path.join(make_folder(self.out, "cells", cell.folder), f"r{repeat}")
-        if os.path.islink(folder) or os.path.isdir(folder):
-            (os.unlink if os.path.islink(folder) else shutil.rmtree)(folder)
-        make_folder(folder)
         log = f"{folder}.txt"
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(log)
+        remove(folder)
+        remove(log)
+        make_folder(folder)
         with open(log, "xb") as f:
             try:
                 child = subprocess.Popen(

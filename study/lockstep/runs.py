@@ -6,11 +6,14 @@ went. Laws, and which settings make a training, are not known here: the trainer
 wrote them into run.json.
 """
 
+import calendar
 import collections
 import dataclasses
 import functools
 import os
 import re
+import statistics
+import time
 
 from .files import Error, number, read_csv, read_json, visible, whole
 
@@ -27,7 +30,7 @@ VERBS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "s
 MOST_WORKERS = 4096
 MOST_ROWS = 1 << 22  # of steps.csv, which is kept: a million steps of four workers
 SAMPLED = ("cpu_share", "involuntary_switches_per_s", "gpu_util_share", "gpu_power_w")
-SMOOTH = 10  # steps; a smoothed loss is the mean of the last ten
+SMOOTH = 10  # steps; a smoothed loss is the mean of the last ten, none before the tenth
 
 
 @dataclasses.dataclass
@@ -65,6 +68,7 @@ class Run:
         self.summary = read_json(path) if self.finished else {}
         self.name = visible(os.path.basename(os.path.abspath(folder)))
         self.cell, self.repeat, self.study = cell, repeat, None
+        self.round = repeat  # in which it ran; repeats of one round ran close in time
         self.backend = self.text("backend")
         self.world = self._whole("world", 1, MOST_WORKERS)
         self.context = self._whole("model.context", 1, 1 << 30)
@@ -109,10 +113,13 @@ class Run:
 
     @property
     def asked(self):
-        """The settings that the user named, without those of one start."""
+        """The settings that the user named, without those of one start. A fault on
+        purpose is of one start, but changes the run."""
         asked = self.get("asked", self.get("settings", {}))
-        return {visible(k): v for k, v in asked.items() if k not in ("out", "resume")} \
-            if isinstance(asked, dict) else {}
+        asked = asked if isinstance(asked, dict) else {}
+        fault = {"inject": self.setting("inject")} if self.setting("inject") else {}
+        return {visible(k): v for k, v in asked.items()
+                if k not in ("out", "resume")} | fault
 
     @property
     def settings(self):
@@ -133,6 +140,22 @@ class Run:
     def net(self):
         """The emulated links, "" if there are none."""
         return "" if self.setting("net") == "unshaped" else self.setting("net")
+
+    @property
+    def hosts(self):
+        """The number of machines that it ran on. Emulated hosts are on one."""
+        workers = self.get("workers")
+        workers = workers.values() if isinstance(workers, dict) else ()
+        return 1 if self.net else max(1, len({str(w).partition(",")[0] for w in workers}))
+
+    @functools.cached_property
+    def started(self):
+        """When it began, in seconds since 1970; None if it does not say."""
+        try:
+            return calendar.timegm(time.strptime(self.text("started"),
+                                                 "%Y-%m-%dT%H:%M:%SZ"))
+        except ValueError:
+            return None
 
     @property
     def every(self):
@@ -225,7 +248,8 @@ class Run:
             point = Point(step, of("tokens", most), of("time_s", most), train_s,
                           of("loss"), of("val_loss"), of("restarts", most))
             last.append(point.loss)
-            point.smooth = mean(last)
+            if len(last) == SMOOTH and None not in last:
+                point.smooth = mean(last)
             points.append(point)
         return points
 
@@ -240,24 +264,30 @@ class Run:
         return self.curve[-1].step if self.curve else 0
 
     @functools.cached_property
-    def step_s(self):
-        """Seconds of the median step. A worker's rate is that of its median step
-        (of an even number of steps the longer of the two middle ones); the steps
-        between two exchanges count as one, with their mean time. The job's rate is
-        the mean of its workers' rates."""
+    def _times(self):
+        """A list of seconds for each worker, one for each step. The steps between two
+        exchanges count as one, with their mean time."""
         rounds = collections.defaultdict(lambda: collections.defaultdict(list))
         for step, rows in self._steps.items():
             for row in rows:
                 if row.get("t_step_us") is not None:
                     rounds[row.get("rank")][(step - 1) // self.every].append(
                         row["t_step_us"] * 1e-6)
-        medians = []
-        for of_rank in rounds.values():
-            times = sorted(sum(t) / len(t) for t in of_rank.values())
-            medians.append(times[len(times) // 2])
+        return [[mean(t) for t in of_rank.values()] for of_rank in rounds.values()]
+
+    @functools.cached_property
+    def step_s(self):
+        """Seconds of the median step. A worker's rate is that of its median step; the
+        job's rate is the mean of its workers' rates."""
+        medians = [statistics.median(times) for times in self._times]
         if not medians or min(medians) <= 0:
             return None
         return len(medians) / sum(1 / m for m in medians)
+
+    @property
+    def timed_steps(self):
+        """How many times the median step stands on, the fewest of any worker."""
+        return min(map(len, self._times), default=None)
 
     def reached(self, target):
         """The first point with a smoothed loss of at most `target`, or None."""

@@ -8,14 +8,17 @@ one cell.
     DIR/report.html               (report.py)
 
 A run belongs to a cell if its settings are the cell's. Repeats that differ in a
-setting, in data, build or machine are no repeats: that is an error.
+setting, in data, build or machine are no repeats: that is an error. Cells whose runs
+had the same of all these are one cell.
 """
 
 import dataclasses
 import glob
+import json
 import math
 import os
 import re
+import statistics
 
 from .experiment import MOST_BYTES, Experiment, Cell, read_experiment
 from .files import Error, make_folder, number, read_lines, visible, write_text
@@ -46,11 +49,8 @@ class Range:
 def range_of(values):
     """The median, least and most of the values that are not None. The median of an
     even number is the mean of the two middle ones."""
-    v = sorted(x for x in values if x is not None)
-    if not v:
-        return Range()
-    n = len(v)
-    return Range(v[n // 2] if n % 2 else (v[n // 2 - 1] + v[n // 2]) / 2, v[0], v[-1], n)
+    v = [x for x in values if x is not None]
+    return Range(statistics.median(v), min(v), max(v), len(v)) if v else Range()
 
 
 def short_names(names):
@@ -78,17 +78,35 @@ def difference(a, b):
     return None
 
 
-# What repeats of a cell must have in common besides their settings: words for it,
-# and the place in run.json.
-COMMON = (("data", "data.hash_xxh3"), ("build", "revision"), ("host", "machine.host"),
-          ("processor", "machine.processor"), ("cores", "machine.cores"))
+def around(run):
+    """What repeats of a cell must have in common besides their settings."""
+    found = {"net": run.net, "data": run.get("data.hash_xxh3", ""),
+             "build": run.get("revision", ""), "host": run.get("machine.host", ""),
+             "processor": run.get("machine.processor", ""),
+             "cores": run.get("machine.cores", "")}
+    if run.net:  # an emulated host has a name of its own
+        del found["host"]
+    return found
+
+
+# Settings of one start, and those that numbers of the run stand for.
+STARTS = ("out", "resume", "rank", "world", "rendezvous", "iface", "net", "servers",
+          "workers", "global_batch")
+
+
+def kind_of(run):
+    """A text that is the same for two runs if nothing but chance is between them."""
+    settings = {k: v for k, v in run.settings.items() if k not in STARTS}
+    return json.dumps([run.backend, run.text("transport"), run.world, run.servers,
+                       run.global_batch, around(run), settings, bool(run.cell.peer)],
+                      sort_keys=True)
 
 
 class Study:
     """All runs of a folder, and what compares them."""
 
     def __init__(self, out):
-        self.out = str(out).rstrip("/") or "/"
+        self.out = self.to = str(out).rstrip("/") or "/"  # reads there, writes there
         self.words = []
         command = os.path.join(self.out, "command.txt")
         if os.path.lexists(command):
@@ -115,8 +133,9 @@ class Study:
 
     @property
     def cells(self):
-        """The cells of the experiment, with or without runs."""
-        return self.experiment.cells
+        """The cells of the experiment, with or without runs. Those with the same
+        settings are one."""
+        return [c for c in self.experiment.cells if c.into is None]
 
     def __iter__(self):
         return iter(self.runs)
@@ -144,7 +163,7 @@ class Study:
                 self.check(run)
                 (self.runs if run.finished or not self.ini else
                  self.unfinished).append(run)
-        self._of = {id(c): [r for r in self.runs if r.cell is c] for c in self.cells}
+        self._merge()
         self._show()
         self.target = self.experiment.target or self._common_target()
         if not self.ini and self.runs and self.runs[0].pace:  # it has no loss
@@ -159,6 +178,8 @@ class Study:
         if self.ini and not os.path.islink(run.folder):  # join() makes links
             wanted = {k: v for k, v in run.cell.settings.items() if k != "out"}
             wanted |= settings or {}
+            if (run.number("format") or 0) < 3 and run["restarts"]:
+                wanted.pop("inject", None)  # a restart left it out of run.json
             asked = {k: run.settings.get(k, "") for k in wanted} | run.asked
             if settings is None and run.manifest.get("format") is None:  # an old run
                 asked = {k: run.asked.get(k, v) for k, v in wanted.items()}
@@ -167,27 +188,62 @@ class Study:
             if found := difference(asked, wanted):
                 key, then, now = found
                 raise Error(f"{visible(name)}: ran with {key}={then}, now {key}={now}; "
-                            "try: fresh=1 to run it again, or another out=")
+                            "try: fresh=1 to run all again, or another out=")
         others = [r for r in self.runs + self.unfinished if r.cell is run.cell]
         for other in others[:1]:
-            found = difference(other.asked, run.asked)
-            for word, path in COMMON:
-                if word != "host" or not run.net:  # an emulated host has a name of its own
-                    found = found or difference({word: other.get(path, "")},
-                                                {word: run.get(path, "")})
+            found = difference(other.asked, run.asked) or \
+                difference(around(other), around(run))
             if found:
                 key, then, now = found
                 raise Error(f"{visible(name)}: not a repeat of repeat {other.repeat}, which "
                             f"has {key}={then}; this one has {key}={now}; try: fresh=1 "
-                            "to run the cell again, or another out=")
+                            "to run all again, or another out=")
+
+    def _merge(self):
+        """Makes one cell of those whose runs had the same settings, data, build and
+        machine. The runs of the later ones become further repeats of the first."""
+        first_runs, kinds, e = {}, {}, self.experiment
+        for run in self.runs:
+            first_runs.setdefault(run.cell, run)
+        for cell, run in first_runs.items():
+            first = kinds.setdefault(kind_of(run), cell)
+            if first is not cell:
+                cell.into = first
+                first.twins.append(cell)
+        for run in self.runs + self.unfinished:
+            if first := run.cell.into:
+                run.repeat += e.repeat * (1 + first.twins.index(run.cell))
+                run.cell = first
+        place = {cell: i for i, cell in enumerate(e.cells)}
+        self.runs.sort(key=lambda r: (place[r.cell], r.repeat))
+        self._of = {c: [r for r in self.runs if r.cell is c] for c in e.cells}
+
+    def lacks(self, cell):
+        """{setting: (asked, given)} for what its runs asked for and were not given."""
+        found = {}
+        for run in self.of(cell.into or cell):
+            found |= run.lacks
+        return found
+
+    def had(self, cell, name):
+        """A name without the settings that the cell's runs did not get."""
+        lost = self.lacks(cell)
+        kept = [w for w in name.split(" ") if w.partition("=")[0] not in lost]
+        return " ".join(kept).replace("=?", "=")
+
+    def value(self, cell, value):
+        """A value of [matrix] as the cell got it: "1gbit" for "?1gbit", or
+        "unshaped"."""
+        got = {k: f"{k}={given}" for k, (_, given) in self.lacks(cell).items()}
+        text = " ".join(got.get(w.partition("=")[0], w.replace("=?", "="))
+                        for w in value.name.split(" "))
+        return text if "=" in value.text else text.removeprefix(f"{value.key}=")
 
     def _show(self):
         """Sets the names of cells without settings that their runs did not get, and
         for sentences also without those that all cells have."""
-        for cell in self.cells:
-            lost = set().union(*(r.lacks for r in self.of(cell)))
-            kept = [w for w in cell.name.split(" ") if w.partition("=")[0] not in lost]
-            cell.shown = " ".join(kept).replace("=?", "=") or "run"
+        for cell in self.experiment.cells:
+            cell.shown = self.had(cell, cell.name) or "run"
         for cell in self.cells:
             same = [c for c in self.cells if c.shown == cell.shown]
             if len(same) > 1:
@@ -208,7 +264,7 @@ class Study:
 
     def of(self, cell):
         """The finished runs of a cell, by repeat."""
-        return self._of[id(cell)]
+        return self._of[cell]
 
     @property
     def filled(self):
@@ -226,12 +282,13 @@ class Study:
 
     def baseline(self, cell):
         """The cell that a cell is compared with, or None."""
-        return None if cell.baseline is None else self.cells[cell.baseline]
+        base = None if cell.baseline is None else self.experiment.cells[cell.baseline]
+        return base and (base.into or base)
 
     def baseline_run(self, run):
-        """The baseline's run of the same repeat, or None."""
+        """The baseline's run of the same round, or None."""
         base = self.baseline(run.cell) if run.cell else None
-        return next((r for r in self.of(base) if r.repeat == run.repeat), None) \
+        return next((r for r in self.of(base) if r.round == run.round), None) \
             if base else None
 
     # ---- measures of cells
@@ -249,10 +306,10 @@ class Study:
 
     def ratio(self, cell, base, measure):
         """A measure of a cell divided by that of another. The median is the ratio of
-        the medians; least and most are those of pairs of the same repeat, which ran
-        in one round."""
-        of_base = {r.repeat: MEASURES[measure].of(r) for r in self.of(base)}
-        pairs = [(MEASURES[measure].of(r), of_base.get(r.repeat)) for r in self.of(cell)]
+        the medians; least and most are those of pairs of the same round."""
+        of = MEASURES[measure].of
+        pairs = [(of(r), of(b)) for r in self.of(cell) for b in self.of(base)
+                 if r.round == b.round]
         found = range_of([a / b if a is not None and b else None for a, b in pairs])
         mine, its = (range_of(self.values(c, measure)).median for c in (cell, base))
         found.median = mine / its if mine is not None and its else None
@@ -266,6 +323,10 @@ class Study:
         """Bytes that a worker sends in a step by a verb, median of the repeats."""
         return range_of([r.sent(verb) or 0 for r in self.of(cell)]).median
 
+    def part_bytes(self, cell, part):
+        """Predicted bytes of a part of memory, median of the repeats."""
+        return range_of([r.part_bytes(part) for r in self.of(cell)]).median
+
     def worker_share(self, cell, worker, kind=None):
         """A worker's utilisation, or its share of a kind; median of the repeats."""
         found = []
@@ -274,6 +335,12 @@ class Study:
             mine = shares[worker] if worker < len(shares) else None
             found.append(mine.get(kind) if kind and mine else None if kind else mine)
         return range_of(found).median
+
+    def timed_steps(self, cells):
+        """"26" or "13 to 26": of how many steps the median steps are one; "" if of
+        none."""
+        found = {r.timed_steps for c in cells for r in self.of(c)} - {None}
+        return " to ".join(map(str, sorted({min(found), max(found)}))) if found else ""
 
     def has(self, measure):
         """Whether some run has a measure."""
@@ -311,6 +378,16 @@ class Study:
         """The answer in sentences: a list of answer.Sentence."""
         from .answer import answer
         return answer(self)
+
+
+    # ---- writing
+
+    def write_to(self, out):
+        """Lets tables, figures and report be written into another folder."""
+        for name in "command.txt", "run.json":
+            if os.path.lexists(os.path.join(out, name)):
+                raise Error(f"out={visible(out)}: has runs of its own; try: another out=")
+        self.to = make_folder(out)
 
 
 def join(folders, out):

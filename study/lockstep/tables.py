@@ -13,7 +13,7 @@
 
 import os
 
-from .files import write_csv, write_text
+from .files import remove, write_csv, write_text
 from .measures import MEASURES, MIB
 from .runs import KINDS, PARTS, SMOOTH, VERBS
 
@@ -81,7 +81,7 @@ def memory_table(study):
     for cell in study.filled:
         yield {**_head(study, cell), "peak_bytes": study.range(
             cell, "peak_memory_bytes").median,
-            **{f"{p}_bytes": study.first(cell).part_bytes(p) for p in PARTS}}
+            **{f"{p}_bytes": study.part_bytes(cell, p) for p in PARTS}}
 
 
 def verbs_table(study):
@@ -123,9 +123,11 @@ def sweep_table(study):
     for cell in study.filled if study.experiment.axes else ():
         *rest, x = cell.values
         y = rest.pop() if rest else None
-        series = " ".join([cell.named] * bool(cell.named) + [v.name for v in rest])
+        series = study.had(cell, " ".join(filter(None, [cell.named, *(
+            v.name for v in rest)])))
         yield {"series": series, "x_key": x.key, "y_key": y.key if y else "",
-               "x": x.text, "y": y.text if y else "", **_ranges(study, cell, SWEPT)}
+               "x": study.value(cell, x), "y": study.value(cell, y) if y else "",
+               "backend": study.first(cell).backend, **_ranges(study, cell, SWEPT)}
 
 
 TABLES = {"runs.csv": runs_table, "table.csv": cells_table, "shares.csv": shares_table,
@@ -137,13 +139,13 @@ TABLES = {"runs.csv": runs_table, "table.csv": cells_table, "shares.csv": shares
 def write_tables(study):
     """Writes all tables; one without rows is removed."""
     for name, rows in TABLES.items():
-        path = os.path.join(study.out, name)
+        path = os.path.join(study.to, name)
         table = list(rows(study))
         if table:
             write_csv(path, table)
-        elif os.path.lexists(path):
-            os.unlink(path)
-    write_text(os.path.join(study.out, "table.txt"), text(study))
+        else:
+            remove(path)
+    write_text(os.path.join(study.to, "table.txt"), text(study))
 
 
 # ---- table.txt
@@ -185,7 +187,7 @@ def _speed(study):
     ranged = ["least .. most"] * study.repeats
     few = study.workers <= SHOWN
     speedups = bool(study.experiment.baseline)
-    head = ["cell", "workers", "servers", *(
+    head = ["cell", "backend", "workers", "servers", *(
         [f"u{w}" for w in range(study.workers)] if few else ["least .. most"]), "total",
         "tokens/s", *ranged, *(["speed-up", *ranged] if speedups else []), "step ms"]
     rows, remarks = [], []
@@ -196,7 +198,7 @@ def _speed(study):
         each = [_percent(shares[w]) if w < run.world else "" for w in range(study.workers)] \
             if few else [f"{_percent(min(known, default=None))} .. "
                          f"{_percent(max(known, default=None))}"]
-        rows.append([cell.shown, str(run.world), str(run.servers), *each,
+        rows.append([cell.shown, run.backend, str(run.world), str(run.servers), *each,
                      _percent(study.range(cell, "utilisation_total").median),
                      *_with_range(study, cell, "tokens_per_s", 0),
                      *(_with_range(study, cell, "speedup", 2) if speedups else []),
@@ -246,14 +248,15 @@ def _bubbles(study):
 
 def text(study):
     """table.txt: speed, outcome and, for pipelines, how long stages wait."""
-    few = study.workers <= SHOWN
+    few, steps = study.workers <= SHOWN, study.timed_steps(study.filled)
+    steps = f" of {steps}" if steps else ""
     notes = ["", *["All values are medians of a cell's repeats."] * study.repeats,
              ("u0: the utilisation of worker 0, and so on for u1" if few else
               "least .. most: the utilisation of the least and most utilised worker")
              + ". Utilisation is the",
              "share of a worker's time in forward, backward and update. total: the sum over "
              "all workers.",
-             "tokens/s: the tokens of a step, divided by the time of the median step."]
+             f"tokens/s: the tokens of a step, divided by the time of the median step{steps}."]
     if study.experiment.baseline:
         notes.append(f"speed-up: tokens/s, divided by those of {study.experiment.baseline}"
                      + ("; least .. most compare runs of the same repeat."

@@ -277,9 +277,13 @@ static int products(struct ops *o)
 static struct cuda_attention attention_of(const struct ops *o)
 {
     const struct workload_case *c = o->is;
-    return (struct cuda_attention){c->batch,        c->tokens, o->C,
-                                   c->config.heads, o->format, c->tf32,
-                                   {.keep = 1}};
+    return (struct cuda_attention){.B = c->batch,
+                                   .T = c->tokens,
+                                   .C = o->C,
+                                   .NH = c->config.heads,
+                                   .format = o->format,
+                                   .tf32 = c->tf32,
+                                   .mask = {.keep = 1}};
 }
 
 static int attend(struct ops *o)

@@ -13,8 +13,8 @@
 #include "base/rng.h"
 #include "device/cuda.h"
 #include "device/vector.h"
-#include "model/kernels.h"
 #include "model/cuda/kernels_cuda.h"
+#include "model/kernels.h"
 
 #include <math.h>
 #include <omp.h>
@@ -304,7 +304,13 @@ static void attentions(enum dtype t, bool tf32, int b, int len, int heads,
     size_t rows = (size_t)b * (size_t)len, n = rows * (size_t)c;
     size_t threads = (size_t)omp_get_max_threads();
     struct attention on_cpu = {b, len, c, heads, mask_of(rate), NULL, 0, 0};
-    struct cuda_attention on_gpu = {b, len, c, heads, t, tf32, mask_of(rate)};
+    struct cuda_attention on_gpu = {.B = b,
+                                    .T = len,
+                                    .C = c,
+                                    .NH = heads,
+                                    .format = t,
+                                    .tf32 = tf32,
+                                    .mask = mask_of(rate)};
     struct both qkv = both_random(t, 3 * n, 1, 1), out = both_zeros(t, n);
     struct both lse = both_zeros(DTYPE_F32, rows * (size_t)heads);
     struct both dout = both_random(t, n, 2, 1), dqkv = both_zeros(t, 3 * n);

@@ -238,6 +238,7 @@ static void backends_refuse_keys_of_others(void **state)
         {"sync=dps", "fusion_mb=2", "dps has no such setting"},
         {"sync=ring", "transport=zmq", "transport=zmq: not one of auto, tcp"},
         {"sync=sps", "transport=shm", "transport=shm: not one of auto, zmq"},
+        {"sync=zero", "carrier=library transport=shm", "try: carrier=ring"},
         {"sync=sps", "backup=1 elastic=1", "backup=1 requires consistency=bsp"},
         {"sync=dps", "backup=1 consistency=asp", "backup=1 requires"},
         {"sync=dps", "update=worker consistency=ssp:3",

@@ -239,6 +239,8 @@ static void backends_refuse_keys_of_others(void **state)
         {"sync=ring", "transport=zmq", "transport=zmq: not one of auto, tcp"},
         {"sync=sps", "transport=shm", "transport=shm: not one of auto, zmq"},
         {"sync=zero", "carrier=library transport=shm", "try: carrier=ring"},
+        {"sync=zero", "shard=2 staging=always", "try: staging=auto"},
+        {"sync=allreduce", "iface=lo", "iface=: allreduce does not listen"},
         {"sync=sps", "backup=1 elastic=1", "backup=1 requires consistency=bsp"},
         {"sync=dps", "backup=1 consistency=asp", "backup=1 requires"},
         {"sync=dps", "update=worker consistency=ssp:3",

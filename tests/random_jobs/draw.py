@@ -140,6 +140,7 @@ def draw_way(rng, layers, emulated=False):
                 "outer_rule": rng.choice(("average", "nesterov"))}
     if emulated and rng.random() < .06:
         job["net"] = f"1gbit,hosts={rng.randint(1, 3)}"
+        job.pop("transport", None)  # shared memory ends at a host
     return job
 
 
@@ -162,7 +163,7 @@ def draw_job(rng, lockstep, emulated=False):
     if rng.random() < .5:
         forced = {k: rng.choice(FORCED[k]) for k in rng.sample(sorted(FORCED), 2)}
     for attempt in range(1000):
-        if attempt == 30:
+        if attempt == 60:
             forced = {}
         job = draw_size(rng)
         job |= {**draw_rule(rng), **draw_way(rng, job["layers"], emulated)} | forced

@@ -6,7 +6,8 @@
     --minutes M     how long to draw (default 1)
     --case N        only this case, with what it does; --case A..B: some
     --line LINE     only the case of this line, "STORY:SEED key=value .."
-    --kept          only the cases of kept.txt: each has found a mistake
+    --kept          only the cases of kept.txt, each of which has found a mistake
+    --first N       with --kept: then the first N cases of the seed
     --jobs J        how many cases run at once (default 1)
     --shrink        leave out settings while a case still fails
     --pairs         at the end, print which values were never drawn together, and which of
@@ -50,6 +51,7 @@ def words():
     p.add_argument("--seed", default="1")
     p.add_argument("--minutes", type=float, default=1)
     p.add_argument("--jobs", type=int, default=1)
+    p.add_argument("--first", type=int, default=0)
     for name in "case", "line", "keep":
         p.add_argument(f"--{name}", default="")
     for name in "kept", "shrink", "pairs", "until":
@@ -87,13 +89,13 @@ class Session:
                 line for line in KEPT.read_text().splitlines()
                 if line and not line.startswith("#")]
             for line in lines:
-                yield line, lambda text=line: Case.read(self.lockstep, text, self.mounts)
-            return
+                yield line.split()[0], \
+                    lambda text=line: Case.read(self.lockstep, text, self.mounts)
         first, _, last = a.case.partition("..")
-        numbers = range(int(first), int(last or first) + 1) if a.case else \
-            itertools.count(1)
+        numbers = range(1, a.first + 1) if a.line or a.kept else \
+            range(int(first), int(last or first) + 1) if a.case else itertools.count(1)
         for n in numbers:
-            if not a.case and time.monotonic() > self.until:
+            if not (a.case or a.kept) and time.monotonic() > self.until:
                 return
             yield n, lambda n=n: Case.drawn(self.lockstep, a.seed, n, self.mounts)
 

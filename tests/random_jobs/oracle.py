@@ -136,8 +136,9 @@ def _is_counted(job, rows, run):
         return False
     if is_loose(job) or job["sync"] == "outer" or job.get("elastic") or skips(rows):
         return False
-    # In shared memory a short vector takes one round, in which all copies are read.
-    if run["transport"] == "shm" and run["model"]["parameters"] < 8192:
+    # In shared memory a short bucket takes one round, in which all copies are read.
+    if run["transport"] == "shm" and (job.get("bucket") == "block" or
+                                      run["model"]["parameters"] < 8192):
         return False
     # Blocks that an evaluation or verify= gathers are still there in the next step.
     return not (job.get("shard", 1) > 1 and (job["eval"] or job.get("verify")))

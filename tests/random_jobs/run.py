@@ -12,8 +12,8 @@ import time
 DEADLINE_S = 240  # for one job; its own timeout= is at most 60 s
 PATIENCE_S = 20  # for processes of a job that has ended
 MARK = "LOCKSTEP_RANDOM_JOB"  # in the environment of all processes of a job
-BUGS = re.compile(r"Sanitizer|[Aa]ssertion|CHECK\(|core dumped|signal 11\b|signal 6\b|"
-                  r"Segmentation|Traceback")
+BUGS = re.compile(r"Sanitizer|[Aa]ssertion|CHECK\(|core dumped|Traceback|"
+                  r"(rank|server) \d+: killed by signal (6|8|11)\b")  # mpirun has its own
 
 
 class Wrong(Exception):

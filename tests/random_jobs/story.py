@@ -291,6 +291,8 @@ def other_way(case, rng):
     case.second = other
     if "mesh" in job and "mesh" not in other:
         other["mesh"] = ""  # or it stays
+    if other["sync"] == "local":
+        other["workers"] = 1
     if "mesh" in other and "workers" in job:
         other["workers"] = world(other)
     out = case.folder / "other"

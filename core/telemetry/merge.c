@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "telemetry/cell.h"
+#include "telemetry/trace_parts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -106,10 +107,7 @@ close_to:
     }
     if (rename(next, path))
         return fail("%s: %s", path, strerror(errno));
-    for (int r = 0; r < world; r++)
-        if (!text_into(path, sizeof path, "%s/steps.%d.csv", out, r))
-            unlink(path);
-    return 0;
+    return parts_drop_csv(out, "steps", world);
 }
 
 struct timed { // one step of a rank; later the mean of a round

@@ -36,6 +36,14 @@ def is_loose(job):
     return job.get("consistency", "bsp") != "bsp" or bool(job.get("backup"))
 
 
+def is_apart(job):
+    """Whether its workers have parameters or moments of their own. With clipping each
+    clips its own gradient."""
+    return job["sync"] == "outer" and (
+        job.get("every", 10) > 1 or job.get("outer_rule", "average") != "average"
+        or job["optimizer"] != "sgd" or job["clip"] or job.get("wire", "fp32") != "fp32")
+
+
 def is_of(*names):
     """A condition: the job's sync= is one of these."""
     return lambda job: job["sync"] in names
@@ -53,8 +61,11 @@ One = collections.namedtuple("One", "when holds loss norm state")
 ONE_WORKER = (
     One("`consistency=ssp:K`, `asp`, `backup=N`: workers are at different steps",
         is_loose, None, None, None),
-    One("`sync=outer`: workers have parameters of their own between two exchanges",
-        is_of("outer"), None, None, None),
+    One("`sync=outer` with `every=` above 1, `outer_rule=nesterov`, `optimizer=adamw`, "
+        "`clip` or a 16-bit `wire`: workers have parameters or moments of their own", is_apart, None, None, None),
+    One("other `sync=outer`, in fp32 and with `clip=0`: the mean of the steps is the step "
+        "of the mean",
+        lambda j: j["sync"] == "outer", 1e-4, None, None),
     One("`dropout` with several replicas: each draws for itself",
         lambda j: j["dropout"] and sizes(j)["dp"] > 1, None, None, None),
     One("`precision=fp16` or `bf16`: the model's numbers are rounded to 16 bits",

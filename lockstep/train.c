@@ -134,17 +134,14 @@ static int merge(const struct run *r, int status)
     return status < 0 ? fail("%s", why) : status;
 }
 
-// Merges the rows of steps.csv if the workers could not do so. If they have, a
-// worker that came back after that left parts with the same rows. Keeps the
-// message of a run that failed.
+// Merges the rows that workers left behind: they could not do so, or one came
+// back when it was done. Keeps the message of a run that failed.
 static int merge_rows(const struct run *r, int status)
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_message());
-    bool merged = is_there(r, "summary.json"); // it is written after steps.csv
-    if (merged ? parts_drop_csv(r->out, "steps", r->workers) ||
-                     parts_drop_csv(r->out, "breakdown", r->workers)
-               : steps_merge(r->out, r->workers))
+    if (steps_merge(r->out, r->workers) ||
+        parts_drop_csv(r->out, "breakdown", r->workers))
         log_line("%s", fail_message());
     return status < 0 ? fail("%s", why) : status;
 }

@@ -74,28 +74,6 @@ static void nothing_is_left_after_the_last_step(void **state)
     }
 }
 
-// A worker dies after it has ended well, and comes back when the rows have been
-// merged. It leaves no file, and takes none of the others' rows away.
-static void who_comes_after_the_end_leaves_nothing(void **state)
-{
-    (void)state;
-    struct job j;
-    double step[MAX];
-    job_run(&j, 60,
-            "export LD_PRELOAD=" LATE_DEATH
-            " LATE_DEATH=died ASAN_OPTIONS=$ASAN_OPTIONS:"
-            "verify_asan_link_order=0; lockstep train %s sync=sps workers=2 "
-            "consistency=asp elastic=1 eval=0 save=10 steps=20 restarts=1 "
-            "out=over",
-            tiny);
-    assert_ok(&j);
-    assert_prints(&j, "restart 1 of 1, of rank 1 alone");
-    for (int rank = 0; rank < 2; rank++)
-        assert_int_equal(job_column("over", "step", rank, step, MAX), 20);
-    assert_false(job_has("over/steps.1.csv"));
-    assert_false(job_has("over/breakdown.1.csv"));
-}
-
 // Tokens are those of gradients that entered an update: not those of a worker
 // that is dead, late, has stopped, or of a step that was skipped. A gradient
 // has 2 * 16 tokens.
@@ -212,7 +190,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
-        cmocka_unit_test(who_comes_after_the_end_leaves_nothing),
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(the_last_step_is_saved),
         cmocka_unit_test(a_worker_starts_again_without_checkpoints),

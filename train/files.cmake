@@ -58,9 +58,3 @@ if(TARGET test_save)
   target_compile_definitions(test_save PRIVATE
                              SLOW_DISK="$<TARGET_FILE:slow_disk>")
 endif()
-if(TARGET test_elastic_jobs)
-  add_library(late_death MODULE tests/late_death.c)
-  add_dependencies(test_elastic_jobs late_death)
-  target_compile_definitions(test_elastic_jobs PRIVATE
-                             LATE_DEATH="$<TARGET_FILE:late_death>")
-endif()

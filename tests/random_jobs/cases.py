@@ -51,6 +51,8 @@ class Case:
         if name not in STORIES or not seed.isdigit():
             raise ValueError(f"{story} is no STORY:SEED; stories: {' '.join(STORIES)}")
         job = {k: _value(v) for k, _, v in (w.partition("=") for w in words)}
+        if not mounts:  # nor emulated hosts
+            job.pop("net", None)
         return cls(lockstep, name, int(seed), job, mounts)
 
     def __str__(self):

@@ -58,19 +58,25 @@ class Victim:
         """A process of the job, or None."""
         if who == "launcher":
             return self.child.pid
-        found = [p for p in processes(self.out)
-                 if any(f"/{w} " in f"/{command(p)}" for w in WHO[who])]
+        found = self.all(who)
         return self.rng.choice(found) if found else None
 
+    def all(self, who):
+        """All such processes of the job."""
+        return [p for p in processes(self.out)
+                if any(f"/{w} " in f"/{command(p)}" for w in WHO[who])]
+
     def send(self, who, number):
-        """Sends a signal. Returns whether there was such a process."""
-        pid = self.find(who)
-        try:
-            if pid:
-                os.kill(pid, number)
-        except ProcessLookupError:
-            return False
-        return bool(pid)
+        """Sends a signal to such a process, or to all workers. Returns whether there was
+        one."""
+        pids = self.all("worker") if who == "all workers" else [self.find(who)]
+        for pid in pids:
+            try:
+                if pid:
+                    os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+        return any(pids)
 
     def freeze(self, who, seconds):
         """Stops a process for a while. Returns whether there was one."""

@@ -107,10 +107,24 @@ def draw_servers(rng, sync):
     return job
 
 
+def draw_elastic(rng):
+    """Servers whose workers may die. Half of the models are so large that a save takes
+    long enough to be hit."""
+    job = {"sync": rng.choice(("sps", "dps")), "workers": rng.choice((1, 2, 3, 4))}
+    job |= draw_servers(rng, job["sync"])
+    job |= {"elastic": 1, "save": rng.randint(1, 4), "steps": rng.randint(10, 24)}
+    if rng.random() < .5:
+        job |= {"heads": 2, "channels": 128, "slice_kb": rng.choice((1, 4))}
+    return job
+
+
 def draw_way(rng, layers, emulated=False):
     """How its workers agree. `emulated`: whether hosts can be emulated."""
     sync = rng.choice(("local", "ring", "ring", "allreduce", "sps", "dps", "zero", "zero",
-                       "outer", "dataparallel", "mesh", "mesh", "mesh"))
+                       "outer", "dataparallel", "mesh", "mesh", "mesh", "elastic",
+                       "elastic"))
+    if sync == "elastic":
+        return draw_elastic(rng)
     job = {"sync": sync}
     if sync == "mesh":
         job = {"sync": rng.choice(("ring", "ring", "allreduce", "zero")),

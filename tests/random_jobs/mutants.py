@@ -41,7 +41,8 @@ MUTANTS = {
         ("train/loop.c", "    t->step += steps;\n", "    t->step = steps;\n")]),
     "epoch-not-told": ("D7: a worker that joins later does not hear of a new epoch", [
         ("ps_server/bsp_members.c",
-         "        if (s->peers[r].alive)\n            server_send(s, r, bsp_answer(s, PS_AGAIN)",
+         "        if (s->peers[r].alive)\n"
+         "            server_send(s, r, bsp_answer(s, PS_AGAIN)",
          "        if (s->peers[r].alive && b->order_of[r] >= 0)\n"
          "            server_send(s, r, bsp_answer(s, PS_AGAIN)")]),
     "verify-while-elastic": ("D8: verify= compares with a dead worker", [
@@ -52,7 +53,7 @@ MUTANTS = {
          "least == UINT64_MAX ? 0 * a->most : least")]),
     "tables-drift": ("D10: the last stage's copy of the table is not aligned", [
         ("train/stages.c", "if (n == 0 || !law_mesh_order_matters(t->replicas, wire))",
-         "if (n || !law_mesh_order_matters(t->replicas, wire))")]),
+         "if (n != SIZE_MAX || !law_mesh_order_matters(t->replicas, wire))")]),
     "save-has-a-deadline": ("D11: the others wait for a save for timeout= only", [
         ("train/save.c",
          "    return own_pace ? part(save) : cluster_work(save->t->cluster, part, save);",
@@ -71,13 +72,14 @@ MUTANTS = {
         ("ps_wire/shard.c", "return each * i + (i < rest ? i : rest);",
          "return each * i + (i < rest ? i : rest) * 0;")]),
     "lost-credit": ("a server's credit is not counted", [
-        ("ps_worker/task.c", "        r->credit++;\n", "        r->credit += r->acked % 7 > 0;\n")]),
+        ("ps_worker/task.c", "        r->credit++;\n",
+         "        r->credit += r->acked % 7 > 0;\n")]),
     "old-epoch": ("a round that is restarted keeps its epoch", [
         ("ps_server/bsp_members.c", "    b->epoch++;\n", "")]),
-    "first-micro-batch-lost": ("the second micro-batch replaces the first one's gradient", [
+    "first-micro-batch-lost": ("the second micro-batch replaces the first's gradient", [
         ("train/compute.c", ".accumulate = a.micro > 0 && !lent,",
          ".accumulate = a.micro > 1 && !lent,")]),
-    "mean-over-all-ranks": ("gradients are divided by all workers, also stages and slices", [
+    "mean-over-all-ranks": ("gradients are divided by stages and slices, too", [
         ("train/loop.c", "1 / ((float)t->replicas * (float)t->run.accum",
          "1 / ((float)t->cluster->world * (float)t->run.accum")]),
     "data-off-by-one": ("a resumed run leaves a batch out", [
@@ -89,14 +91,15 @@ MUTANTS = {
         ("train/folder.c", "for (int i = keep; keep && !rc",
          "for (int i = keep - (keep > 1); keep && !rc")]),
     "last-rank-not-merged": ("steps.csv lacks the rows of the last rank", [
-        ("core/telemetry/merge.c",
-         "    for (int r = 0; !rc && r < world; r++)\n        rc = part_open",
-         "    for (int r = 0; !rc && r < world - 1; r++)\n        rc = part_open")]),
+        ("core/telemetry/merge.c", "        for (int r = 0; r < world; r++) {\n"
+         "            if (parts[r].step", "        for (int r = 0; r < world - 1; r++) {\n"
+         "            if (parts[r].step")]),
     "scratch-stays": ("mpirun's folders are not removed", [
         ("lockstep/scratch.c", "        if (*(*s)->path[i])\n            remove_all",
          "        if (0 && *(*s)->path[i])\n            remove_all")]),
     "wire-not-unscaled": ("a 16-bit wire's factor is not taken back", [
-        ("sync/sync.c", ".scale = in->grad_scale / s->scale,", ".scale = in->grad_scale,")]),
+        ("sync/sync.c", ".scale = in->grad_scale / s->scale,",
+         ".scale = in->grad_scale,")]),
     "places-reused": ("shared memory: a place is written while others read it", [
         ("horovod_ring/ring_shm.c",
          "            s->done.places + 1 >= s->ready.places &&\n"
@@ -105,7 +108,8 @@ MUTANTS = {
         ("zero/zero.c", "                   u->own.off, u->own.n, &rule, scale);",
          "                   u->all.off, u->own.n, &rule, scale);")]),
     "table-not-tied": ("the two stages' gradients of the table are not added", [
-        ("train/compute.c", "    if (stages_tie(t))\n", "    if (t->run.pace.given && stages_tie(t))\n")]),
+        ("train/compute.c", "    if (stages_tie(t))\n",
+         "    if (t->run.pace.given && stages_tie(t))\n")]),
     "ssp-one-more": ("ssp: a worker may be a step further ahead", [
         ("ps_server/async.c", "return slowest_other(s, rank) >= next - bound;",
          "return slowest_other(s, rank) + 1 >= next - bound;")]),
@@ -113,14 +117,15 @@ MUTANTS = {
         ("train/loop.c", ".step = t->updates + 1,", ".step = t->step + 1,")]),
     "rows-stay": ("rows of steps that are done again are not dropped", [
         ("core/telemetry/steps.c", "        if (step > keep)\n            continue;\n", "")]),
-    "one-thread-saves-late": ("save_async=1: the parameters are those after the next step", [
+    "saves-another-vector": ("save_async=1: the copy has the parameters as a moment", [
         ("train/save.c", "    memcpy(snapshot_vector(saver->copy, 0), params,",
          "    memcpy(snapshot_vector(saver->copy, 1), params,")]),
-    "norm-counts-twice": ("slices: a tensor that is on all slices counts in the norm of each", [
+    "norm-counts-twice": ("slices: the norm counts a tensor of all slices for each", [
         ("train/parts.c", "        if (t.n == 0 || part_counts(c, i))",
          "        if (t.n == 0 || i >= 0 || part_counts(c, i))")]),
     "velocity-forgotten": ("the outer velocity is not carried on", [
-        ("outer/outer_rule.c", "velocity[i] = momentum * velocity[i] + d;", "velocity[i] = d;")]),
+        ("outer/outer_rule.c", "velocity[i] = momentum * velocity[i] + d;",
+         "velocity[i] = d;")]),
 }
 
 

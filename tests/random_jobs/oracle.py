@@ -163,9 +163,20 @@ def _check_memory(summary, out):
                     f"was {forecast}")
 
 
+def _check_saved(job, out):
+    """The newest checkpoints of save= and keep=, and no others."""
+    every, keep = job.get("save", 0), job.get("keep", 2)
+    steps = sorted({*range(every, job["steps"] + 1, every), job["steps"]}) if every else []
+    want = {f"checkpoint-{step}" for step in steps[-keep if keep else 0:]}
+    found = {p.name for p in out.glob("checkpoint-*")}
+    if not is_loose(job) and found != want:
+        raise Wrong(f"{out.name}: lacks {sorted(want - found)}, has {sorted(found - want)} "
+                    "in addition")
+
+
 def check_run(job, out):
     """Every step of every rank, finite losses, bytes of the law, memory of the forecast,
-    all tokens. Returns the rows."""
+    all tokens and checkpoints. Returns the rows."""
     rows = rows_of(out)
     want = {(s, r) for s in range(1, job["steps"] + 1) for r in range(world(job))}
     if not is_loose(job) and set(rows) != want:
@@ -178,6 +189,7 @@ def check_run(job, out):
     summary = json.loads((out / "summary.json").read_text())
     _check_bytes(job, rows, run, out)
     _check_memory(summary, out)
+    _check_saved(job, out)
     steps = job["steps"] - sum(r["skipped"] != "0" for at, r in rows.items() if not at[1])
     tokens = steps * job["batch"] * job["accum"] * job["context"] * sizes(job)["dp"]
     if not is_loose(job) and abs(summary["tokens"] - tokens) > .5:

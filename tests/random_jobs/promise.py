@@ -37,11 +37,13 @@ def is_loose(job):
 
 
 def is_apart(job):
-    """Whether its workers have parameters or moments of their own. With clipping each
-    clips its own gradient."""
-    return job["sync"] == "outer" and (
-        job.get("every", 10) > 1 or job.get("outer_rule", "average") != "average"
-        or job["optimizer"] != "sgd" or job["clip"] or job.get("wire", "fp32") != "fp32")
+    """Whether its workers have parameters of their own, so that one worker would train
+    another model."""
+    plain = {"every": 1, "outer_rule": "average", "optimizer": "sgd", "clip": 0,
+             "dropout": 0, "wire": "fp32", "precision": "fp32"}
+    usual = {"every": 10, "outer_rule": "average", "wire": "fp32"}
+    return job["sync"] == "outer" and \
+        any(job.get(k, usual.get(k)) != v for k, v in plain.items())
 
 
 def is_of(*names):
@@ -61,11 +63,11 @@ One = collections.namedtuple("One", "when holds loss norm state")
 ONE_WORKER = (
     One("`consistency=ssp:K`, `asp`, `backup=N`: workers are at different steps",
         is_loose, None, None, None),
-    One("`sync=outer` with `every=` above 1, `outer_rule=nesterov`, `optimizer=adamw`, "
-        "`clip` or a 16-bit `wire`: workers have parameters or moments of their own", is_apart, None, None, None),
-    One("other `sync=outer`, in fp32 and with `clip=0`: the mean of the steps is the step "
-        "of the mean",
-        lambda j: j["sync"] == "outer", 1e-4, None, None),
+    One("`sync=outer`, but for the next line: workers have parameters of their own",
+        is_apart, None, None, None),
+    One("`sync=outer` in fp32 with `every=1`, `outer_rule=average`, `optimizer=sgd`, "
+        "`clip=0`, `dropout=0`: the mean of the steps is the step of the mean",
+        is_of("outer"), 1e-4, None, None),
     One("`dropout` with several replicas: each draws for itself",
         lambda j: j["dropout"] and sizes(j)["dp"] > 1, None, None, None),
     One("`precision=fp16` or `bf16`: the model's numbers are rounded to 16 bits",
@@ -165,8 +167,8 @@ def page():
         "| setting | values | where |", "|---|---|---|"]
     lines += [f"| `{r.key}` | {', '.join(map(str, r.values))} | {r.when or 'everywhere'} |"
               for r in SAME_BITS]
-    lines += ["", "Another number of `threads` changes the last bits, because the model adds in",
-              "another order."]
+    lines += ["", "Another number of `threads` changes the last bits, because the model adds",
+              "in another order."]
     return "\n".join(lines) + "\n"
 
 

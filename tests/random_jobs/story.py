@@ -109,7 +109,8 @@ def kill(case, rng):
     hit, stopped = [], False
     for _ in range(rng.choice((1, 1, 2, 3))):
         moment = rng.choice(MOMENTS if hit else MOMENTS[:-1])
-        who = rng.choice(("worker", "worker", "worker", "server", "carrier", "launcher"))
+        who = rng.choice(("worker", "worker", "worker", "server", "carrier", "launcher",
+                          "all workers"))
         number = rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
         if victim.wait(moment) and victim.send(who, number):
             hit.append(f"{signal.Signals(number).name} to {who} in {moment}")
@@ -121,6 +122,23 @@ def kill(case, rng):
     if status:
         go_on(case, job, out, restarts=0)
     check_disturbed(case, job, out, whole)
+
+
+def again(case, rng):
+    """A run that was resumed loses a worker, which comes back."""
+    job = saving(case.job)
+    more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": 2,
+            "inject_rank": rng.randrange(world(job))}
+    more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}"
+    if job["sync"] == "local" or not case.lockstep.accepts(more):
+        return
+    out = case.folder / "again"
+    case.lockstep.train({**job, "schedule": "constant"}, out)
+    straight = {**more, "schedule": "constant", "restarts": 0, "inject": ""}
+    whole = case.folder / "straight"
+    case.lockstep.train(straight, whole)
+    case.lockstep.train({**more, "schedule": "constant"}, out, resume="auto")
+    check_disturbed(case, straight, out, whole)
 
 
 def freeze(case, rng):
@@ -330,6 +348,7 @@ def look(case, rng):
 
 
 STORIES = {"quiet": (quiet, 2), "twin": (twin, 4), "death": (death, 2), "kill": (kill, 4),
+           "again": (again, 1),
            "freeze": (freeze, 1), "thaw": (thaw, .5), "term": (term, 1.5),
            "slow_disk": (slow_disk, 1), "full_disk": (full_disk, 1),
            "resume": (resume, 1.5), "rewind": (rewind, 1.5), "other_way": (other_way, 2),
@@ -339,7 +358,7 @@ STORIES = {"quiet": (quiet, 2), "twin": (twin, 4), "death": (death, 2), "kill": 
 def draw_story(rng, job):
     """The name of a story. Elastic jobs mostly lose somebody."""
     if job.get("elastic") and rng.random() < .7:
-        return rng.choice(("kill", "kill", "death"))
+        return rng.choice(("kill", "kill", "death", "again", "again"))
     names = list(STORIES)
     return rng.choices(names, [STORIES[n][1] for n in names])[0]
 

@@ -240,6 +240,8 @@ def a_rank_that_was_behind_may_lack_steps(folder):
             "behind", ("restarts=1", "inject=kill:5", "inject_rank=1"), "--")]:
         train(folder / name, *loose, *words)
         assert verify(folder / name)[0] == 0
+        change("tokens", 5, -1000)(folder / name)
+        assert verify(folder / name)[1]["tokens"][0] == mark.replace("--", "ok"), name
         remove_row(folder / name)
         assert verify(folder / name)[1]["rows"][0] == mark, (name, verify(folder / name))
 

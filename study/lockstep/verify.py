@@ -105,8 +105,8 @@ def _gap(facts, a, b):
 
 
 def _may_lack(facts, row):
-    """Whether a rank may lack steps before a row: its steps come too late for backup=,
-    or it was behind the checkpoint with which all went on."""
+    """Whether a rank may lack steps or tokens before a row: its steps come too late for
+    backup=, or all went on with a checkpoint, which has worker 0's step and tokens."""
     return facts.leaves_out or facts.free and (facts.resumed or row.restarts > 0)
 
 
@@ -173,7 +173,7 @@ def _tokens(facts):
         for row in rows:
             follows = row.step == before.step + 1 and row.step > facts.since
             adds = row.tokens - before.tokens
-            if adds < 0 or exact and follows and adds != (0 if row.skipped else more):
+            if adds < 0 and not _may_lack(facts, row) or exact and follows and adds != (0 if row.skipped else more):
                 yield Finding(WRONG, "tokens", f"step {row.step} of rank {rank} adds "
                               f"{adds:.0f}; a step has {more}")
                 return

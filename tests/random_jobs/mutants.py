@@ -91,9 +91,9 @@ MUTANTS = {
         ("train/folder.c", "for (int i = keep; keep && !rc",
          "for (int i = keep - (keep > 1); keep && !rc")]),
     "last-rank-not-merged": ("steps.csv lacks the rows of the last rank", [
-        ("core/telemetry/merge.c", "        for (int r = 0; r < world; r++) {\n"
-         "            if (parts[r].step", "        for (int r = 0; r < world - 1; r++) {\n"
-         "            if (parts[r].step")]),
+        ("core/telemetry/merge.c", "    for (int r = 0; r < world; r++) {\n"
+         "        if (text_into", "    for (int r = 0; r < world - 1; r++) {\n"
+         "        if (text_into")]),
     "scratch-stays": ("mpirun's folders are not removed", [
         ("lockstep/scratch.c", "        if (*(*s)->path[i])\n            remove_all",
          "        if (0 && *(*s)->path[i])\n            remove_all")]),

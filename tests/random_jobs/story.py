@@ -7,7 +7,7 @@ import subprocess
 
 from disturb import MOMENTS, Victim
 from draw import draw_way, is_refused_late
-from oracle import (alone, check_run, compare_alone, compare_bits, compare_files,
+from oracle import (alone, check_ranks, check_run, compare_alone, compare_bits, compare_files,
                     compare_means, latest, rows_of, skips)
 from promise import ONE_WORKER, SAME_BITS, bits_after_loss, first, is_loose, sizes, \
     world
@@ -34,7 +34,9 @@ def check_disturbed(case, job, out, whole):
     if bits_after_loss(job):
         compare_runs(out, whole, "the undisturbed job")
         return
-    last = max(step for step, _ in rows_of(out))
+    rows = rows_of(out)
+    check_ranks(job, rows, out)
+    last = max(step for step, _ in rows)
     if not is_loose(job) and last != job["steps"]:
         raise Wrong(f"{out.name}: the last step is {last} of {job['steps']}")
     ends = []
@@ -45,6 +47,13 @@ def check_disturbed(case, job, out, whole):
     if not ends[0] <= ends[1] + ROSE:
         raise Wrong(f"{out.name}: the loss ends with {ends[0]:.5g}, that of the "
                     f"undisturbed job with {ends[1]:.5g}")
+
+
+def slow(job, rng):
+    """An elastic job that still trains when a worker comes back after a second."""
+    if not job.get("elastic"):
+        return job
+    return {**job, "straggler": f"{rng.randrange(world(job))}:40"}
 
 
 def whole_of(case, job):
@@ -104,7 +113,7 @@ def kill(case, rng):
     user if the launcher was hit or an elastic job lost too many workers."""
     job, out = saving(case.job), case.folder / "kill"
     whole = whole_of(case, job)
-    child = case.lockstep.start({**job, "restarts": 4}, out)
+    child = case.lockstep.start({**slow(job, rng), "restarts": 4}, out)
     victim = Victim(child, out, rng, job["steps"])
     hit, stopped = [], False
     for _ in range(rng.choice((1, 1, 2, 3))):
@@ -130,11 +139,13 @@ def again(case, rng):
     more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": 2,
             "inject_rank": rng.randrange(world(job))}
     more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}"
+    if job.get("elastic"):
+        more = slow({**more, "steps": more["steps"] + 20}, rng)
     if job["sync"] == "local" or not case.lockstep.accepts(more):
         return
     out = case.folder / "again"
     case.lockstep.train({**job, "schedule": "constant"}, out)
-    straight = {**more, "schedule": "constant", "restarts": 0, "inject": ""}
+    straight = {**job, "schedule": "constant", "steps": more["steps"]}
     whole = case.folder / "straight"
     case.lockstep.train(straight, whole)
     case.lockstep.train({**more, "schedule": "constant"}, out, resume="auto")
@@ -312,8 +323,9 @@ def other_way(case, rng):
         other["mesh"] = ""  # or it stays
     if other["sync"] == "local":
         other["workers"] = 1
-    if job.get("net"):
-        other["net"] = ""
+    for key, usual in ("net", ""), ("save_async", 0):  # or they stay
+        if job.get(key):
+            other[key] = usual
     if "mesh" in other and "workers" in job:
         other["workers"] = world(other)
     out = case.folder / "other"

@@ -234,7 +234,7 @@ static int add_place(struct argv *a, const struct run *r, const struct place *p,
                                 (int)strcspn(p->servers, ","), p->servers)
                    ? -1
                    : 0;
-    if (p->net && backend_reads(row(r), "iface") &&
+    if (p->net && config_listens(r) &&
         argv_add(a, "iface=%s", netns_subnet()))
         return -1;
     return *p->rendezvous ? argv_add(a, "rendezvous=%s", p->rendezvous) : 0;
@@ -297,7 +297,7 @@ static int launch_trainers(struct job *j, const struct run *r,
     struct argv *a = mem_alloc(1, sizeof *a), *b = mem_alloc(1, sizeof *b);
     int servers;
     int err = !a || !b || count_servers(r, &servers) || add_common(a, r, net) ||
-              (net && !servers && backend_reads(row(r), "iface") &&
+              (net && !servers && config_listens(r) &&
                argv_add(a, "iface=%s", netns_subnet())) ||
               add_ranks(a, b, r, servers) ||
               launch_mpi(j, r, net, "trainer", a, servers, b);

@@ -24,15 +24,23 @@ if(Python3_FOUND)
     set_tests_properties(study_mutants PROPERTIES FIXTURES_REQUIRED studies)
     add_test(NAME figures COMMAND ${Python3_EXECUTABLE} tests/draw.py plots
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    # Random jobs: the first cases of a seed. The long test draws an hour of others.
-    add_test(NAME random_jobs
-             COMMAND ${Python3_EXECUTABLE} tests/random_jobs.py
-                     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep --seed 1 --case 1..10
+    # Random jobs: those that have found mistakes, and the first cases of a seed. The
+    # long test draws an hour of others.
+    set(random_jobs ${Python3_EXECUTABLE} tests/random_jobs/main.py
+                    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep)
+    add_test(NAME random_jobs COMMAND ${random_jobs} --kept --first 8 --jobs 4
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    lockstep_long(random_jobs ${Python3_EXECUTABLE} tests/random_jobs.py
-                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep --seed new --minutes 55
-                  --pairs)
-    set(long stranger study_oracle study_mutants figures random_jobs)
+    lockstep_long(random_jobs ${random_jobs} --seed new --minutes 55 --jobs 4 --pairs)
+    add_test(NAME random_files
+             COMMAND ${Python3_EXECUTABLE} tests/random_files.py
+                     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    lockstep_long(random_files ${Python3_EXECUTABLE} tests/random_files.py
+                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep --seed new --count 1000)
+    add_test(NAME promises
+             COMMAND ${Python3_EXECUTABLE} tests/random_jobs/promise.py --check
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set(long stranger study_oracle study_mutants figures random_jobs random_files)
   endif()
   foreach(test ${tests})
     add_test(NAME ${test} COMMAND ${Python3_EXECUTABLE} tests/${test}.py

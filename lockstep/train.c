@@ -134,13 +134,14 @@ static int merge(const struct run *r, int status)
     return status < 0 ? fail("%s", why) : status;
 }
 
-// Merges the rows of steps.csv if the workers could not do so. Keeps the
-// message of a run that failed.
+// Merges the rows that workers left behind: they could not do so, or one came
+// back when it was done. Keeps the message of a run that failed.
 static int merge_rows(const struct run *r, int status)
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_message());
-    if (steps_merge(r->out, r->workers))
+    if (steps_merge(r->out, r->workers) ||
+        parts_drop_csv(r->out, "breakdown", r->workers))
         log_line("%s", fail_message());
     return status < 0 ? fail("%s", why) : status;
 }
@@ -250,7 +251,7 @@ static int train_locked(struct run *r, bool made)
     while (status < 0 &&
            restart_wanted(&again, r, log_path, e.crashed && !e.stepped))
         status = supervise(r, &again, log_path, &e);
-    if (began(r) && (status != 0 || !is_there(r, "steps.csv")))
+    if (began(r))
         status = merge_rows(r, status);
     double seconds = (double)(now_ns() - start) * 1e-9;
     if (status < 0 && made && !e.crashed && !began(r))

@@ -1,12 +1,21 @@
 // slow_disk.c - makes fsync() of a checkpoint's weights slow, as on a disk that
-// writes a large model. Tests preload it.
+// writes a large model: it takes SLOW_DISK_S seconds, or 6. Tests preload it.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { SECONDS = 6 };
+static void wait_as_long_as_asked(void)
+{
+    const char *asked = getenv("SLOW_DISK_S");
+    double s = asked ? strtod(asked, NULL) : 6;
+    struct timespec t = {.tv_sec = (time_t)s};
+    t.tv_nsec = (long)((s - (double)t.tv_sec) * 1e9);
+    nanosleep(&t, NULL);
+}
 
 int fsync(int fd)
 {
@@ -15,6 +24,6 @@ int fsync(int fd)
     ssize_t n = readlink(link, path, sizeof path - 1);
     path[n > 0 ? n : 0] = '\0';
     if (strstr(path, "model.safetensors"))
-        sleep(SECONDS);
+        wait_as_long_as_asked();
     return (int)syscall(SYS_fsync, fd);
 }

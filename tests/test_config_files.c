@@ -116,6 +116,15 @@ static void run_json_is_read(void **state)
                               "\"effective\": {\"steps\": 9}}"),
                      0);
     assert_int_equal(r.steps, 7);
+    assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}}\n \n"), 0);
+    assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}} {}"), -1);
+    assert_says("run.json: not the run.json of a run");
+    assert_int_equal(json(&r, "{\"world\": 2, \"asked\": {\"steps\": 7, "
+                              "\"lr\": 0.01, \"sync\": \"dps\", "
+                              "\"wire\": \"fp16\", \"out\": \"o\", "
+                              "\"rank\": 1, \"servers\": \"tcp://a:1\"}, "
+                              "\"effective\": {\"steps\": 9}}"),
+                     0);
     assert_true(r.lr == 0.01);
     assert_int_equal(r.settings.wire, DTYPE_F16);
     assert_true(config_asked(&r, "steps") && !config_asked(&r, "batch"));

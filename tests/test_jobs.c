@@ -434,6 +434,26 @@ static void a_late_worker_catches_up(void **state)
     assert_no_process();
 }
 
+// Without bsp the first worker to end waits for the last one, for longer than
+// the deadline.
+static void the_first_to_end_waits_for_the_last(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"consistency=asp", "backup=1"};
+    struct job j;
+    double step[MAX];
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60,
+                "rm -rf late; lockstep train %s steps=4 sync=sps workers=3 %s "
+                "timeout=2 inject=delay:3:5000 inject_rank=1 out=late",
+                same, ways[i]);
+        assert_ok(&j);
+        int n = job_column("late", "step", 1, step, MAX);
+        assert_true(n > 0 && step[n - 1] == 4);
+    }
+    assert_no_process();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +469,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(settings_of_zmq_are_refused_over_mpi),
         cmocka_unit_test(an_elastic_job_survives_a_dead_worker),
         cmocka_unit_test(a_late_worker_catches_up),
+        cmocka_unit_test(the_first_to_end_waits_for_the_last),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -240,6 +240,24 @@ static void merged(void **state)
     assert_int_equal(lines(read_all("steps.csv")), 11);
 }
 
+// A worker that comes back after the merge takes its rows along. The rows of
+// the others stay.
+static void merged_again(void **state)
+{
+    (void)state;
+    static char whole[1 << 16];
+    write_rows(0, 3, 0, 4);
+    write_rows(1, 3, 0, 4);
+    write_rows(2, 3, 0, 4);
+    assert_int_equal(steps_merge(dir, 3), 0);
+    strcpy(whole, read_all("steps.csv"));
+    write_rows(1, 3, 4, 4);
+    assert_non_null(read_all("steps.1.csv"));
+    assert_int_equal(steps_merge(dir, 3), 0);
+    assert_string_equal(read_all("steps.csv"), whole);
+    assert_null(read_all("steps.1.csv"));
+}
+
 static void resumed_by_another_world(void **state)
 {
     (void)state;
@@ -370,6 +388,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lost_time_is_kept_apart, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(merged, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(merged_again, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(resumed_by_another_world, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(unwritable, make_dir, remove_dir),

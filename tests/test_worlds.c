@@ -137,32 +137,44 @@ static char host_of(int rank)
     return j.status ? 'b' : 'a';
 }
 
+// Runs a job on emulated hosts, or skips the test.
+static void on_hosts(const char *words)
+{
+    struct job j;
+    if (geteuid())
+        skip();
+    job_run(&j, 100, "%s steps=2 %s", same, words);
+    if (j.status && strstr(j.out, "net=")) {
+        print_message("%s", j.out);
+        skip();
+    }
+    assert_ok(&j);
+}
+
 // Three stages of two replicas on two hosts of three ranks. The replicas of the
 // first stage share a host and those of the second do not, yet all use one
 // carrier.
 static void ranks_are_placed_in_blocks(void **state)
 {
     (void)state;
-    struct job j;
-    if (geteuid())
-        skip();
-    job_run(&j, 100,
-            "%s sync=ring mesh=pp3,dp2 accum=2 steps=2 net=1gbit,hosts=2 "
-            "out=hosts",
-            same);
-    if (j.status && strstr(j.out, "net=")) {
-        print_message("%s", j.out);
-        skip();
-    }
-    assert_ok(&j);
+    on_hosts("sync=ring mesh=pp3,dp2 accum=2 net=1gbit,hosts=2 out=hosts");
     for (int rank = 0; rank < 6; rank++)
         assert_int_equal(host_of(rank), rank < 3 ? 'a' : 'b');
+}
+
+// Stages listen at the emulated hosts' addresses even if a library carries the
+// gradients.
+static void stages_listen_beside_a_library(void **state)
+{
+    (void)state;
+    on_hosts("sync=allreduce mesh=dp2,pp2 accum=2 net=1gbit,hosts=2");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds),
+        cmocka_unit_test(stages_listen_beside_a_library),
         cmocka_unit_test(ranks_are_placed_in_blocks),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);

@@ -233,6 +233,19 @@ def a_run_that_went_on_is_ok(folder):
         found
 
 
+def a_rank_that_was_behind_may_lack_steps(folder):
+    """Under ssp a job that is restarted goes on from worker 0's step, at all ranks."""
+    loose = "sync=sps", "workers=2", "consistency=ssp:1"
+    for name, words, mark in [("straight", (), "WRONG"), (
+            "behind", ("restarts=1", "inject=kill:5", "inject_rank=1"), "--")]:
+        train(folder / name, *loose, *words)
+        assert verify(folder / name)[0] == 0
+        change("tokens", 5, -1000)(folder / name)
+        assert verify(folder / name)[1]["tokens"][0] == mark.replace("--", "ok"), name
+        remove_row(folder / name)
+        assert verify(folder / name)[1]["rows"][0] == mark, (name, verify(folder / name))
+
+
 def only_runs(folder):
     done = subprocess.run([LOCKSTEP, "verify", str(folder)], capture_output=True, text=True,
                           timeout=60)
@@ -245,4 +258,5 @@ with tempfile.TemporaryDirectory(prefix="lockstep-verify-") as temporary:
     damage_is_found(place / "ring")
     what_cannot_be_proved_is_named(place)
     a_run_that_went_on_is_ok(place)
+    a_rank_that_was_behind_may_lack_steps(place)
     only_runs(place)

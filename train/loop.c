@@ -178,8 +178,9 @@ static int profile(struct trainer *t)
     return device_profile(t->dev, on);
 }
 
-static int train(struct trainer *t)
+static int take_steps(void *ctx)
 {
+    struct trainer *t = ctx;
     struct progress progress;
     uint64_t began = now_ns();
     int skips = 0;
@@ -208,6 +209,18 @@ static int train(struct trainer *t)
     return profile(t) || (nothing && t->sync->late && t->run.save && save(t))
                ? -1
                : 0;
+}
+
+// Takes all steps. Where workers go at their own pace, the first may end long
+// before the last, and waits for it as long as it lives. In an elastic job, and
+// with verify=, the control plane has other exchanges meanwhile.
+static int train(struct trainer *t)
+{
+    const struct sync_settings *set = &t->settings;
+    bool own_pace = set->consistency.kind != CONSISTENCY_BSP || set->backup;
+    return own_pace && !set->elastic && !t->run.verify
+               ? cluster_work(t->cluster, take_steps, t)
+               : take_steps(t);
 }
 
 // Continue at the step that the others have reached. They may have done the

@@ -224,7 +224,13 @@ static int check_transport(const struct backend *b,
 {
     const struct key *k = key_find(&run_keys, "transport");
     char list[64] = "auto";
-    if (s->transport == TRANSPORT_AUTO || backend_takes(b, k->name, s))
+    if (s->transport == TRANSPORT_AUTO)
+        return 0;
+    if (backend_reads(b, "carrier") && s->carrier == CARRIER_LIBRARY)
+        return fail("transport=%s is for our own ring; try: carrier=ring, or "
+                    "transport=auto",
+                    k->words[s->transport]);
+    if (backend_takes(b, k->name, s))
         return 0;
     for (int i = 1; k->words[i]; i++)
         if (b->transports & 1u << i)
@@ -243,6 +249,11 @@ int config_check_backend(const struct run *r, const struct backend *b)
                         "or another sync=",
                         k->name, key_show(k, &r->settings, buf), b->name);
     }
+    if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS &&
+        r->settings.staging == STAGING_ALWAYS)
+        return fail("shard=%d works on vectors in host memory; try: "
+                    "staging=auto, or shard=1",
+                    r->settings.shard);
     if (check_transport(b, &r->settings))
         return -1;
     return b->servers ? settings_check(&r->settings) : 0;
@@ -305,6 +316,12 @@ static int check_apart(const struct run *r, const struct backend *b)
 const char *const config_stage_keys[] = {"pipeline", "chunks", "ahead",
                                          "stages", NULL};
 
+bool config_listens(const struct run *r)
+{
+    const struct backend *b = backend_find(r->sync);
+    return backend_reads(b, "iface") && (b->transports || has_parts(r));
+}
+
 // Refuses settings that a mesh with parts of the model cannot have.
 static int check_parts(const struct run *r, const struct backend *b,
                        const char *mesh)
@@ -344,6 +361,10 @@ static int check_mesh(const struct run *r, const struct backend *b)
     int ranks = mesh_ranks(m), stages = mesh_size(m, MESH_PP);
     if (stages == 1 && check_no_stages(r))
         return -1;
+    if (config_asked(r, "iface") && !config_listens(r))
+        return fail("iface=: %s does not listen for other workers; try: leave "
+                    "it out",
+                    b->name);
     if (!m->n)
         return 0;
     mesh_show(m, mesh);

@@ -7,6 +7,7 @@
 #include "config/value.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 
 static int take(struct run *r, const cJSON *item)
 {
@@ -36,9 +37,23 @@ static bool has_hosts(const cJSON *settings)
     return hosts && *hosts;
 }
 
+// Parses a text that is one JSON value, with nothing behind it. Returns NULL if
+// it is not.
+static cJSON *parse(const char *text, size_t n)
+{
+    const char *end = text;
+    cJSON *json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    while (json && end < text + n && isspace((unsigned char)*end))
+        end++;
+    if (json && end == text + n)
+        return json;
+    cJSON_Delete(json);
+    return NULL;
+}
+
 int config_json(struct run *r, const char *name, const char *text, size_t n)
 {
-    cJSON *json = cJSON_ParseWithLength(text, n);
+    cJSON *json = parse(text, n);
     const cJSON *asked = cJSON_GetObjectItemCaseSensitive(json, "asked");
     const cJSON *all = cJSON_GetObjectItemCaseSensitive(json, "effective");
     const cJSON *item;

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "telemetry/cell.h"
+#include "telemetry/trace_parts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -21,35 +22,54 @@ enum { PATH = 1200, LINE = 2048, RANK = 2, STEP = 3 };
 
 struct part {
     FILE *file;
+    int rank; // whose rows are read
     char line[LINE];
     int step; // of `line`; INT_MAX at the end
 };
 
 static void part_next(struct part *p)
 {
-    p->step = INT_MAX;
+    int rank;
     while (p->file && file_line(p->line, sizeof p->line, p->file))
-        if (sscanf(cell_at(p->line, STEP), "%d", &p->step) == 1)
+        if (sscanf(cell_at(p->line, RANK), "%d,%d", &rank, &p->step) == 2 &&
+            rank == p->rank)
             return;
+    p->step = INT_MAX;
 }
 
-static int part_open(struct part *p, const char *out, int rank, FILE *to,
-                     bool *have_header)
+// Opens a file with rows of a rank, if it is there. Copies its header to `to`,
+// unless that is NULL.
+static int part_open(struct part *p, const char *path, int rank, FILE *to)
 {
-    char path[PATH];
+    p->rank = rank;
     p->step = INT_MAX;
-    if (text_into(path, sizeof path, "%s/steps.%d.csv", out, rank))
-        return -1;
     if (access(path, F_OK))
         return 0;
     p->file = file_open(path);
     if (!p->file)
         return -1;
-    if (fgets(p->line, sizeof p->line, p->file) && !*have_header) {
+    if (fgets(p->line, sizeof p->line, p->file) && to)
         fputs(p->line, to);
-        *have_header = true;
-    }
     part_next(p);
+    return 0;
+}
+
+// Opens the parts of all ranks, if there are any. A rank without one, which has
+// ended before an earlier merge, has its rows in the whole file.
+static int parts_open(struct part *parts, int world, const char *out,
+                      const char *whole, FILE *to, bool *any)
+{
+    char path[PATH];
+    *any = false;
+    for (int r = 0; r < world; r++) {
+        if (text_into(path, sizeof path, "%s/steps.%d.csv", out, r) ||
+            part_open(&parts[r], path, r, *any ? NULL : to))
+            return -1;
+        *any |= parts[r].file != NULL;
+    }
+    for (int r = 0; *any && r < world; r++)
+        if (!parts[r].file && part_open(&parts[r], whole, r, NULL))
+            return -1;
     return 0;
 }
 
@@ -81,16 +101,14 @@ int steps_merge(const char *out, int world)
     struct part *parts = mem_alloc((size_t)world, sizeof *parts);
     FILE *to = fopen(next, "we");
     int rc = -1;
-    bool have_header = false;
+    bool any = false;
     if (!parts)
         goto close_to;
     if (!to) {
         fail("%s: %s", next, strerror(errno));
         goto close_to;
     }
-    rc = 0;
-    for (int r = 0; !rc && r < world; r++)
-        rc = part_open(&parts[r], out, r, to, &have_header);
+    rc = parts_open(parts, world, out, path, to, &any);
     if (!rc)
         merge_rows(parts, world, to);
     for (int r = 0; r < world; r++)
@@ -100,16 +118,13 @@ close_to:
     if (to && fclose(to) && !rc)
         rc = fail("%s: %s", next, strerror(errno));
     mem_free(parts);
-    if (rc || !have_header) { // nothing to merge: it was done before
+    if (rc || !any) { // nothing to merge: it was done before
         unlink(next);
         return rc;
     }
     if (rename(next, path))
         return fail("%s: %s", path, strerror(errno));
-    for (int r = 0; r < world; r++)
-        if (!text_into(path, sizeof path, "%s/steps.%d.csv", out, r))
-            unlink(path);
-    return 0;
+    return parts_drop_csv(out, "steps", world);
 }
 
 struct timed { // one step of a rank; later the mean of a round

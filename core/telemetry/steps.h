@@ -71,7 +71,8 @@ int steps_write(struct steps *s, const struct step_row *row);
 int steps_close(struct steps **s);
 
 // Merges steps.0.csv .. of `world` ranks into steps.csv by step and rank, and
-// removes them. A rank without such a file is left out. 0, or -1 after fail().
+// removes them. A rank without such a file keeps its rows of steps.csv. 0, or
+// -1 after fail().
 int steps_merge(const char *out, int world);
 
 // The values of a finished run for summary.json; NaN if there is none.

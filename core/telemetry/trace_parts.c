@@ -124,3 +124,15 @@ int parts_renew_csv(const char *out, const char *name)
 {
     return merge_csv((struct parts){.replace = true}, out, name);
 }
+
+int parts_drop_csv(const char *out, const char *name, int world)
+{
+    char path[PARTS_PATH];
+    for (int r = 0; r < world; r++) {
+        if (text_into(path, sizeof path, "%s/%s.%d.csv", out, name, r))
+            return -1;
+        if (unlink(path) && errno != ENOENT)
+            return fail("%s: %s", path, strerror(errno));
+    }
+    return 0;
+}

@@ -36,4 +36,7 @@ int parts_cut_csv(const char *out, const char *name, double until_s);
 // The same, but the parts replace the whole file.
 int parts_renew_csv(const char *out, const char *name);
 
+// Removes OUT/NAME.0.csv .. of `world` ranks. 0, or -1 after fail().
+int parts_drop_csv(const char *out, const char *name, int world);
+
 #endif

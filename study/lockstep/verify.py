@@ -104,6 +104,12 @@ def _gap(facts, a, b):
     return lacks + (f"; steps_lost explains {b.lost - a.lost:.0f}" if facts.elastic else "")
 
 
+def _may_lack(facts, row):
+    """Whether a rank may lack steps or tokens before a row: its steps come too late for
+    backup=, or all went on with a checkpoint, which has worker 0's step and tokens."""
+    return facts.leaves_out or facts.free and (facts.resumed or row.restarts > 0)
+
+
 def _rows(facts):
     """Every step of every rank is there once."""
     wrong, unknown, world = [], [], facts.run.world
@@ -114,8 +120,9 @@ def _rows(facts):
             if not lacks else f"no row of rank {min(lacks)}")
     for rank, rows in sorted(facts.ranks.items()):
         first, last = rows[0].step, rows[-1].step
-        gaps = filter(None, (_gap(facts, a, b) for a, b in zip(rows, rows[1:])))
-        (unknown if facts.leaves_out else wrong).extend(gaps)
+        for a, b in zip(rows, rows[1:]):
+            if gap := _gap(facts, a, b):
+                (unknown if _may_lack(facts, b) else wrong).append(gap)
         # what goes on in its own folder keeps the rows of worker 0
         own = rank == 0 and facts.run.setting("resume") == "auto"
         begins = {1} if own else {1, facts.since + 1}
@@ -166,7 +173,7 @@ def _tokens(facts):
         for row in rows:
             follows = row.step == before.step + 1 and row.step > facts.since
             adds = row.tokens - before.tokens
-            if adds < 0 or exact and follows and adds != (0 if row.skipped else more):
+            if adds < 0 and not _may_lack(facts, row) or exact and follows and adds != (0 if row.skipped else more):
                 yield Finding(WRONG, "tokens", f"step {row.step} of rank {rank} adds "
                               f"{adds:.0f}; a step has {more}")
                 return

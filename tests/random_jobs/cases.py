@@ -1,0 +1,116 @@
+"""A case: a job, and what happens to it. Each has a line that says all of it:
+
+    STORY:SEED key=value key=value ...
+"""
+
+import pathlib
+import random
+import shutil
+import tempfile
+
+from draw import DEFAULTS, FORCED, draw_job
+from promise import sizes
+from run import Wrong, kill_all, processes
+from story import STORIES, draw_story, tell
+
+TRIES = 3  # of a smaller case, whose story may hit another moment
+COUNTED = sorted({*FORCED, "sync", "accum", "bucket_mb", "fusion_mb", "net", "stages",
+                  "server_threads", "slice_kb", "tensorboard", "samples"} - {"mesh"})
+
+
+def _value(text):
+    for kind in int, float:
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+class Case:
+    """A job with its story, which a number makes always the same."""
+
+    def __init__(self, lockstep, story, seed, job, mounts=False):
+        self.lockstep, self.story, self.seed, self.job = lockstep, story, seed, job
+        self.mounts = mounts  # whether a disk of its own can be mounted
+        self.second, self.note = None, ""
+        self.folder = self.out = None
+
+    @classmethod
+    def drawn(cls, lockstep, seed, number, mounts=False):
+        """Case N of a seed."""
+        rng = random.Random(f"{seed}/{number}")
+        job = draw_job(rng, lockstep, mounts)
+        return cls(lockstep, draw_story(rng, job), rng.randrange(10 ** 6), job, mounts)
+
+    @classmethod
+    def read(cls, lockstep, line, mounts=False):
+        """The case that a line says."""
+        story, *words = line.split()
+        name, _, seed = story.partition(":")
+        if name not in STORIES or not seed.isdigit():
+            raise ValueError(f"{story} is no STORY:SEED; stories: {' '.join(STORIES)}")
+        job = {k: _value(v) for k, _, v in (w.partition("=") for w in words)}
+        if not mounts:  # nor emulated hosts
+            job.pop("net", None)
+        return cls(lockstep, name, int(seed), job, mounts)
+
+    def __str__(self):
+        return f"{self.story}:{self.seed} " + \
+            " ".join(f"{k}={v}" for k, v in self.job.items())
+
+    def run(self, keep=None):
+        """None, or what went wrong. The folder of a failed case goes to `keep`."""
+        self.second, self.note = None, ""
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.lockstep.folder))
+        self.out, why = self.folder / "job", None
+        try:
+            tell(self, random.Random(self.seed))
+        except Wrong as wrong:
+            why = str(wrong)
+        except (OSError, KeyError, ValueError) as wrong:
+            why = f"{type(wrong).__name__}: {wrong}"
+        for path in self.folder.iterdir():
+            kill_all(processes(path))
+        if why and keep:
+            shutil.copytree(self.folder, keep, dirs_exist_ok=True, symlinks=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return why
+
+    def values(self):
+        """The values that it drew, for counting pairs."""
+        found = {"story": self.story, **sizes(self.job)}
+        found |= {k: self.job.get(k, DEFAULTS.get(k)) for k in COUNTED
+                  if k in self.job or k in DEFAULTS}
+        for key in "net", "stages":
+            found[key] = "given" if found[key] else "none"
+        return frozenset(f"{k}={v}" for k, v in found.items() if v is not None)
+
+
+def _smaller(case):
+    """Cases that are smaller in one respect."""
+    for key, value in case.job.items():
+        others = [DEFAULTS[key]] if key in DEFAULTS else []
+        others += {"steps": (2, 3, 4), "workers": (2, 3), "mesh": ("dp2", "pp2", "tp2"),
+                   "shard": (1,), "channels": (2, 4), "context": (5,)}.get(key, ())
+        for other in others:
+            if other != value:
+                yield {**case.job, key: other}
+
+
+def shrink(case):
+    """Leaves out what the case still fails without. Returns the smallest case and why it
+    fails; (case, None) if it does not fail."""
+    why = case.run()
+    progress = bool(why)
+    while progress:
+        progress = False
+        for job in _smaller(case):
+            smaller = Case(case.lockstep, case.story, case.seed, job, case.mounts)
+            if not case.lockstep.accepts(job):
+                continue
+            now = next(filter(None, (smaller.run() for _ in range(TRIES))), None)
+            if now:
+                case, why, progress = smaller, now, True
+                break
+    return case, why

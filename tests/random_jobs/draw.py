@@ -1,0 +1,196 @@
+"""Draws the settings of jobs."""
+
+import math
+
+from promise import sizes
+
+# All that the draw may set, and what stands for a key that is left out.
+DEFAULTS = {
+    "wire": "fp32", "overlap": 1, "clip": 1, "recompute": 0, "dropout": 0,
+    "precision": "fp32", "optimizer": "adamw", "eval": 0, "trace": "on", "samples": 10,
+    "save": 0, "keep": 2, "save_async": 0, "verify": 0, "consistency": "bsp",
+    "elastic": 0, "backup": 0, "update": "auto", "priority": 1, "slice_kb": 256,
+    "accum": 1, "batch": 1, "layers": 1, "heads": 1, "warmup": 0,
+    "schedule": "constant", "bucket_mb": 0, "transport": "auto", "chunks": 1,
+    "ahead": 0, "pipeline": "1f1b", "staging": "auto", "bucket": "size",
+    "server_threads": 1, "servers": "1", "fusion_mb": 0, "stages": "", "net": "",
+    "tensorboard": 0, "loss_scale": 0, "momentum": .9, "weight_decay": .1}
+
+# Values that any job may be made to have, so that rare pairs are drawn, too.
+FORCED = {
+    "wire": ("fp32", "bf16", "fp16"), "precision": ("fp32", "bf16", "fp16"),
+    "overlap": (0, 1), "recompute": (0, 1), "dropout": (0, .1), "clip": (0, .05, 1),
+    "optimizer": ("adamw", "sgd"), "eval": (0, 2, 3), "verify": (0, 1, 2),
+    "save_async": (0, 1), "keep": (0, 1, 2), "transport": ("tcp", "shm", "mpi", "zmq"),
+    "consistency": ("bsp", "ssp:1", "asp"), "elastic": (0, 1), "backup": (0, 1),
+    "update": ("server", "worker"), "shard": (1, 2, 3), "carrier": ("ring", "library"),
+    "pipeline": ("1f1b", "gpipe", "naive"), "ahead": (0, 1), "chunks": (1, 2),
+    "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
+    "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
+    "bucket": ("size", "block"), "servers": (1, 2, 3), "priority": (0, 1),
+    "trace": ("on", "off"), "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "dp2,pp2",
+                                     "tp2,dp2", "pp2,tp2", "dp2,pp2,tp2")}
+
+
+def draw_size(rng):
+    """A model and batches of odd sizes."""
+    heads = rng.choice((1, 2, 3, 4, 5))
+    return {"model": "nano", "layers": rng.randint(1, 5), "heads": heads,
+            "channels": heads * rng.choice((2, 3, 4, 7, 8)),
+            "context": rng.choice((5, 8, 11, 16, 17)),
+            "vocab_size": rng.choice((256, 257, 263)), "batch": rng.randint(1, 4),
+            "accum": rng.choice((1, 1, 2, 3, 4, 6)), "steps": rng.randint(4, 12)}
+
+
+def draw_rule(rng):
+    """How it trains."""
+    job = {"threads": 1, "log": 0, "timeout": 60, "warmup": rng.randint(0, 3),
+           "seed": rng.randint(1, 99), "lr": rng.choice((0.002, 0.0005)),
+           "schedule": rng.choice(("constant", "cosine", "linear")),
+           "clip": rng.choice((1, 1, 0, 0.05)), "recompute": rng.choice((0, 0, 1)),
+           "dropout": rng.choice((0, 0, 0, 0.1)),
+           "precision": rng.choice(("fp32", "fp32", "fp32", "bf16", "fp16")),
+           "optimizer": rng.choice(("adamw", "adamw", "sgd")),
+           "eval": rng.choice((0, 0, 2, 3)), "eval_batches": rng.choice((2, 3)),
+           "trace": rng.choice(("on", "off")), "samples": rng.choice((0, 10))}
+    if rng.random() < .6:
+        job |= {"save": rng.randint(1, 4), "keep": rng.choice((0, 1, 2)),
+                "save_async": rng.choice((0, 0, 1))}
+    if rng.random() < .3:
+        job["verify"] = rng.randint(1, 3)
+    if rng.random() < .1:
+        job["staging"] = "always"
+    if rng.random() < .1:
+        job["tensorboard"] = 1
+    return job
+
+
+def draw_mesh(rng):
+    """A mesh of at most 8 workers."""
+    while True:
+        found = {"dp": rng.randint(1, 4), "pp": rng.randint(1, 4), "tp": rng.randint(1, 4)}
+        if 1 < math.prod(found.values()) <= 8:
+            words = [f"{k}{n}" for k, n in found.items() if n > 1 or rng.random() < .2]
+            rng.shuffle(words)
+            return ",".join(words)
+
+
+def draw_stages(rng, layers, parts):
+    """The layers of each stage, in any way."""
+    cuts = sorted(rng.sample(range(1, layers), parts - 1))
+    return ",".join(str(b - a) for a, b in zip([0, *cuts], [*cuts, layers]))
+
+
+def draw_pipeline(rng, job, layers):
+    """How the stages of a job work together."""
+    more = {"pipeline": rng.choice(("1f1b", "gpipe", "naive")), "ahead": rng.choice((0, 1))}
+    if rng.random() < .25:
+        more |= {"chunks": 2, "pipeline": "1f1b"}
+    parts = sizes(job)["pp"] * more.get("chunks", 1)
+    if rng.random() < .3 and layers >= parts > 1:
+        more["stages"] = draw_stages(rng, layers, parts)
+    return more
+
+
+def draw_servers(rng, sync):
+    """What parameter servers read."""
+    job = {"consistency": rng.choice(("bsp", "bsp", "bsp", "ssp:1", "asp")),
+           "update": rng.choice(("auto", "server", "worker")),
+           "elastic": rng.choice((0, 0, 1)), "slice_kb": rng.choice((1, 4, 256)),
+           "priority": rng.choice((0, 1)), "server_threads": rng.choice((1, 1, 3))}
+    if sync == "dps":
+        job["servers"] = rng.randint(1, 3)
+    if rng.random() < .15:
+        job["backup"] = 1
+    if rng.random() < .15:
+        job["transport"] = "mpi"
+    return job
+
+
+def draw_elastic(rng):
+    """Servers whose workers may die. Half of the models are so large that a save takes
+    long enough to be hit."""
+    job = {"sync": rng.choice(("sps", "dps")), "workers": rng.choice((1, 2, 3, 4))}
+    job |= draw_servers(rng, job["sync"])
+    job |= {"elastic": 1, "save": rng.randint(1, 4), "steps": rng.randint(10, 24)}
+    if rng.random() < .5:
+        job |= {"heads": 2, "channels": 128, "slice_kb": rng.choice((1, 4))}
+    return job
+
+
+def draw_way(rng, layers, emulated=False):
+    """How its workers agree. `emulated`: whether hosts can be emulated."""
+    sync = rng.choice(("local", "ring", "ring", "allreduce", "sps", "dps", "zero", "zero",
+                       "outer", "dataparallel", "mesh", "mesh", "mesh", "elastic",
+                       "elastic"))
+    if sync == "elastic":
+        return draw_elastic(rng)
+    job = {"sync": sync}
+    if sync == "mesh":
+        job = {"sync": rng.choice(("ring", "ring", "allreduce", "zero")),
+               "mesh": draw_mesh(rng)}
+        if sizes(job)["pp"] > 1:
+            job |= draw_pipeline(rng, job, layers)
+    elif sync != "local":
+        job["workers"] = rng.choice((2, 2, 3, 4, 4, 5, 7) if rng.random() < .3 else (2, 3))
+    if sync == "local":
+        return job
+    if rng.random() < .4:
+        job["bucket_mb"] = rng.choice((0.001, 0.003, 0.01))
+    if rng.random() < .2:
+        job["bucket"] = "block"
+    job["wire"] = rng.choice(("fp32", "fp32", "bf16", "fp16"))
+    job["overlap"] = rng.choice((0, 1))
+    if job["sync"] in ("ring", "zero", "outer", "dataparallel"):
+        job["transport"] = rng.choice(("tcp", "shm", "auto"))
+    if job["sync"] in ("ring", "zero") and rng.random() < .2:
+        job["fusion_mb"] = .001
+    if sync in ("sps", "dps"):
+        job |= draw_servers(rng, sync)
+    if job["sync"] == "zero":
+        job |= {"shard": rng.choice((1, 2, 3)), "carrier": rng.choice(("ring", "library"))}
+    if sync == "outer":
+        job |= {"every": rng.choice((1, 2, 3)), "carrier": rng.choice(("ring", "library")),
+                "outer_rule": rng.choice(("average", "nesterov"))}
+    if emulated and rng.random() < .06:
+        job["net"] = f"1gbit,hosts={rng.randint(1, 3)}"
+        job.pop("transport", None)  # shared memory ends at a host
+    return job
+
+
+def is_refused_late(job):
+    """Whether only a job that runs refuses its settings: zero with slices of unequal
+    length, whose sums have an order."""
+    tp = sizes(job)["tp"]
+    return job["sync"] == "zero" and (job["heads"] % tp or job["vocab_size"] % tp)
+
+
+def _without_unread(lockstep, job, kept):
+    """Leaves out what its way does not read, so that more draws are accepted."""
+    for _ in range(30):
+        error = lockstep.plan(job).get("error", "")
+        unread = [k for k in job if k not in kept and (
+            f"{k}=" in error.split(":")[0] or error.startswith(f"{k} "))]
+        if not unread:
+            return error
+        del job[unread[0]]
+    return error
+
+
+def draw_job(rng, lockstep, emulated=False):
+    """A job that can start. Half of the draws have two values that are drawn evenly from
+    FORCED, if some job has both."""
+    forced = {}
+    if rng.random() < .5:
+        forced = {k: rng.choice(FORCED[k]) for k in rng.sample(sorted(FORCED), 2)}
+    for attempt in range(1000):
+        if attempt == 60:
+            forced = {}
+        job = draw_size(rng)
+        job |= {**draw_rule(rng), **draw_way(rng, job["layers"], emulated)} | forced
+        if "mesh" in forced:
+            job.pop("workers", None)
+        if not is_refused_late(job) and not _without_unread(
+                lockstep, job, ("sync", "model", "batch", *forced)):
+            return job
+    raise ValueError("1000 draws, and no job that can start")

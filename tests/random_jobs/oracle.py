@@ -1,0 +1,243 @@
+"""Compares what jobs left with each other, and with what their settings promise."""
+
+import array
+import collections
+import csv
+import json
+import math
+import struct
+
+from promise import ONE_WORKER, STEPS, first, is_loose, sizes, world
+from run import Wrong
+
+SPARE = 24 << 20  # bytes that a process of a tiny job may take beyond its forecast
+COLUMNS = ("loss", "val_loss", "grad_norm", "lr", "tokens")
+
+
+# ---- rows
+
+def rows_of(out):
+    """{(step, rank): row} of steps.csv. Each is there once."""
+    rows = {}
+    with open(out / "steps.csv", newline="", encoding="utf-8") as f:
+        for row in csv.DictReader(f):
+            at = int(row["step"]), int(row["rank"])
+            if at in rows:
+                raise Wrong(f"{out.name}: step {at[0]} of rank {at[1]} stands twice")
+            rows[at] = row
+    return rows
+
+
+def skips(rows):
+    """Whether a step was skipped because of an overflow."""
+    return any(r["skipped"] != "0" for r in rows.values())
+
+
+def means(rows, column):
+    """{step: mean over the ranks that have a value}."""
+    found = collections.defaultdict(list)
+    for (step, _), row in sorted(rows.items()):
+        if row[column] != "":
+            found[step].append(float(row[column]))
+    return {step: sum(v) / len(v) for step, v in found.items()}
+
+
+def compare_means(rows, other, bounds, what):
+    """The means of columns of two jobs differ by a share of at most their bounds."""
+    for column, bound in bounds.items():
+        mine, its = means(rows, column), means(other, column)
+        for step in sorted(set(mine) & set(its) & set(range(1, STEPS + 1))):
+            a, b = mine[step], its[step]
+            if not abs(a - b) <= bound * abs(b):
+                raise Wrong(f"{column} of step {step} is {a:.9g}, {what} has {b:.9g}")
+
+
+def compare_bits(rows, other, what):
+    """All rows of two jobs have the same numbers. Where only one of the two was
+    evaluated, there is nothing to compare."""
+    if set(rows) != set(other):
+        missing = sorted(set(other) - set(rows))[:3], sorted(set(rows) - set(other))[:3]
+        raise Wrong(f"other steps and ranks than {what}: lacks {missing[0]}, has "
+                    f"{missing[1]} in addition")
+    for at in sorted(rows):
+        for column in COLUMNS:
+            a, b = rows[at][column], other[at][column]
+            if a != b and (column != "val_loss" or a and b):
+                raise Wrong(f"{column} of step {at[0]}, rank {at[1]} is {a}, {what} has "
+                            f"{b}")
+
+
+# ---- checkpoints
+
+def latest(out):
+    """The newest checkpoint of a run; None if there is none."""
+    path = out / "latest"
+    return out / path.read_text().strip() if path.exists() else None
+
+
+def compare_files(out, other, what):
+    """The newest checkpoints of two runs have the same numbers, to the bit."""
+    a, b = latest(out), latest(other)
+    if not a or not b:
+        return
+    if a.name != b.name:
+        raise Wrong(f"{out.name}: the newest checkpoint is {a.name}, {what} has {b.name}")
+    for name in "model.safetensors", "optimizer.safetensors":
+        files = [(p / name).read_bytes() if (p / name).exists() else b"" for p in (a, b)]
+        if files[0] != files[1]:
+            raise Wrong(f"{a.name}/{name} differs from that of {what}")
+
+
+def tensors(path):
+    """{name: numbers} of a safetensors file in fp32."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    head, found = json.loads(data[8:8 + size]), {}
+    for name, at in head.items():
+        if name != "__metadata__" and at["dtype"] == "F32":
+            begin, end = at["data_offsets"]
+            found[name] = array.array("f", data[8 + size + begin:8 + size + end])
+    return found
+
+
+def _rms(numbers):
+    return math.sqrt(sum(x * x for x in numbers) / max(1, len(numbers)))
+
+
+def compare_tensors(out, other, file, bound, what):
+    """The numbers of a file of two runs are the same within rounding. Where a gradient is
+    0 but for rounding, as that of the bias of keys, a share of the largest tensor
+    counts."""
+    pair = [p / file for p in (latest(out), latest(other))]
+    if not all(p.exists() for p in pair):
+        return
+    mine, its = map(tensors, pair)
+    if set(mine) != set(its):
+        raise Wrong(f"{file} has other tensors than that of {what}: "
+                    f"{sorted(set(mine) ^ set(its))[:3]}")
+    largest = collections.defaultdict(float)
+    for name, numbers in its.items():
+        kind = name.rpartition(".")[2]
+        largest[kind] = max(largest[kind], _rms(numbers))
+    for name, numbers in sorted(its.items()):
+        far = _rms([a - b for a, b in zip(mine[name], numbers)])
+        size = max(_rms(numbers), .01 * largest[name.rpartition(".")[2]])
+        if not far <= bound * size:
+            raise Wrong(f"{name} of {latest(out).name} is {far:.3g} from that of {what}, "
+                        f"whose numbers are {size:.3g}")
+
+
+# ---- one run
+
+def _is_counted(job, rows, run):
+    """Whether the bytes of steps.csv are all that the law counts, and no more."""
+    # A library does not report what it sends.
+    if job["sync"] == "allreduce" or job.get("carrier") == "library":
+        return False
+    if is_loose(job) or job["sync"] == "outer" or job.get("elastic") or skips(rows):
+        return False
+    # In shared memory a short bucket takes one round, in which all copies are read.
+    if run["transport"] == "shm" and (job.get("bucket") == "block" or
+                                      run["model"]["parameters"] < 8192):
+        return False
+    # Blocks that an evaluation or verify= gathers are still there in the next step.
+    return not (job.get("shard", 1) > 1 and (job["eval"] or job.get("verify")))
+
+
+def _check_bytes(job, rows, run, out):
+    law = run["law"]["bytes_tx"]
+    if law is None or not _is_counted(job, rows, run):
+        return
+    counted = sum(float(r["bytes_tx"]) for r in rows.values()) / job["steps"] / world(job)
+    # norms, flags and checks of verify= are small vectors beside the law
+    if not law <= counted * (1 + 1e-9) or counted > law + 4096 + .02 * law:
+        raise Wrong(f"{out.name}: {counted:.1f} bytes a worker and step, the law says "
+                    f"{law:.1f}")
+
+
+def _check_memory(summary, out):
+    forecast = summary["predicted_memory_bytes"] + \
+        summary["predicted_memory"].get("mapped_bytes", 0)
+    if summary["peak_memory_bytes"] > 1.1 * forecast + SPARE:
+        raise Wrong(f"{out.name}: took {summary['peak_memory_bytes']} bytes, the forecast "
+                    f"was {forecast}")
+
+
+def _check_saved(job, out):
+    """The newest checkpoints of save= and keep=, and no others."""
+    every, keep = job.get("save", 0), job.get("keep", 2)
+    steps = sorted({*range(every, job["steps"] + 1, every), job["steps"]}) if every else []
+    want = {f"checkpoint-{step}" for step in steps[-keep if keep else 0:]}
+    found = {p.name for p in out.glob("checkpoint-*")}
+    if not is_loose(job) and found != want:
+        raise Wrong(f"{out.name}: lacks {sorted(want - found)}, has {sorted(found - want)} "
+                    "in addition")
+
+
+def check_ranks(job, rows, out):
+    """All ranks have the norm of the same sum, and the same learning rate."""
+    if is_loose(job) or job["sync"] == "outer":
+        return
+    first_of = {}
+    for (step, rank), row in sorted(rows.items()):
+        mine = row["grad_norm"], row["lr"]
+        if first_of.setdefault(step, mine) != mine:
+            raise Wrong(f"{out.name}: norm and rate of step {step}, rank {rank} are {mine}, "
+                        f"another rank has {first_of[step]}")
+
+
+def check_run(job, out):
+    """Every step of every rank, finite losses, bytes of the law, memory of the forecast,
+    all tokens and checkpoints. Returns the rows."""
+    rows = rows_of(out)
+    want = {(s, r) for s in range(1, job["steps"] + 1) for r in range(world(job))}
+    if not is_loose(job) and set(rows) != want:
+        raise Wrong(f"{out.name}: lacks rows {sorted(want - set(rows))[:3]}, has "
+                    f"{sorted(set(rows) - want)[:3]} in addition")
+    for at, row in rows.items():
+        if not math.isfinite(float(row["loss"])):
+            raise Wrong(f"{out.name}: loss of step {at[0]}, rank {at[1]} is {row['loss']}")
+    run = json.loads((out / "run.json").read_text())
+    summary = json.loads((out / "summary.json").read_text())
+    _check_bytes(job, rows, run, out)
+    _check_memory(summary, out)
+    check_ranks(job, rows, out)
+    _check_saved(job, out)
+    steps = job["steps"] - sum(r["skipped"] != "0" for at, r in rows.items() if not at[1])
+    tokens = steps * job["batch"] * job["accum"] * job["context"] * sizes(job)["dp"]
+    if not is_loose(job) and abs(summary["tokens"] - tokens) > .5:
+        raise Wrong(f"{out.name}: summary.json has {summary['tokens']} tokens, not {tokens}")
+    return rows
+
+
+# ---- one worker with the same global batch
+
+def alone(job):
+    """The settings of one worker with the same global batch."""
+    dp = sizes(job)["dp"]
+    found = {k: job[k] for k in (
+        "model", "layers", "heads", "channels", "context", "vocab_size", "batch", "steps",
+        "threads", "log", "timeout", "warmup", "seed", "lr", "schedule", "clip",
+        "dropout", "precision", "optimizer", "eval", "trace", "samples") if k in job}
+    return {**found, "sync": "local", "accum": job["accum"] * dp,
+            "eval_batches": job["eval_batches"] * dp}
+
+
+def compare_alone(lockstep, job, rows, out):
+    """Trains with one worker what a job promises to equal, and compares."""
+    bounds, what = first(ONE_WORKER, job), "one worker"
+    if bounds.loss is None or skips(rows):
+        return
+    one = out.parent / "alone"
+    lockstep.train({**alone(job), "save": job["steps"]}, one)
+    other = rows_of(one)
+    if skips(other):
+        return
+    compare_means(rows, other, {"loss": bounds.loss, "val_loss": bounds.loss}, what)
+    if bounds.norm is not None:
+        compare_means(rows, other, {"grad_norm": bounds.norm}, what)
+    if bounds.state is None or not job.get("save") or job["steps"] > STEPS:
+        return
+    compare_tensors(out, one, "optimizer.safetensors", bounds.state, what)
+    if job["optimizer"] == "sgd":  # AdamW divides by roots of what may be rounding
+        compare_tensors(out, one, "model.safetensors", bounds.state / 10, what)

@@ -1,0 +1,383 @@
+"""The stories: what happens to a job, and what must be true afterwards."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+from disturb import MOMENTS, Victim
+from draw import draw_way, is_refused_late
+from oracle import (alone, check_ranks, check_run, compare_alone, compare_bits, compare_files,
+                    compare_means, latest, rows_of, skips)
+from promise import ONE_WORKER, SAME_BITS, bits_after_loss, first, is_loose, sizes, \
+    world
+from run import Wrong
+
+ROSE = .7  # nats that the loss of a disturbed elastic job may be above the undisturbed
+
+
+def saving(job):
+    """A job with checkpoints."""
+    every = job.get("every", 10) if job["sync"] == "outer" else 1
+    return job if job.get("save") else {**job, "save": 2 * every}
+
+
+def compare_runs(out, other, what):
+    """The rows and the last checkpoints of two runs are the same, to the bit."""
+    compare_bits(rows_of(out), rows_of(other), what)
+    compare_files(out, other, what)
+
+
+def check_disturbed(case, job, out, whole):
+    """What a job promises that lost processes, and ended well nevertheless."""
+    case.lockstep.verify(out)
+    if bits_after_loss(job):
+        compare_runs(out, whole, "the undisturbed job")
+        return
+    rows = rows_of(out)
+    check_ranks(job, rows, out)
+    last = max(step for step, _ in rows)
+    if not is_loose(job) and last != job["steps"]:
+        raise Wrong(f"{out.name}: the last step is {last} of {job['steps']}")
+    ends = []
+    for run in out, whole:
+        rows = rows_of(run)
+        late = [float(r["loss"]) for (step, _), r in rows.items() if step > last - 2]
+        ends.append(sum(late) / len(late))
+    if not ends[0] <= ends[1] + ROSE:
+        raise Wrong(f"{out.name}: the loss ends with {ends[0]:.5g}, that of the "
+                    f"undisturbed job with {ends[1]:.5g}")
+
+
+def slow(job, rng):
+    """An elastic job that still trains when a worker comes back after a second."""
+    if not job.get("elastic"):
+        return job
+    return {**job, "straggler": f"{rng.randrange(world(job))}:40"}
+
+
+def whole_of(case, job):
+    """The undisturbed job with these settings."""
+    if job == case.job:
+        return case.out
+    out = case.folder / "whole"
+    case.lockstep.train(job, out)
+    return out
+
+
+def go_on(case, job, out, **more):
+    """Continues a job until it ends well."""
+    case.lockstep.train(job, out, resume="auto", **more)
+
+
+# ---- quiet
+
+def quiet(case, rng):
+    """Nothing happens."""
+    del case, rng
+
+
+def twin(case, rng):
+    """The same job with settings that change no bit."""
+    job = dict(case.job)
+    if is_loose(job):
+        return
+    rows = [r for r in SAME_BITS if r.holds(job)]
+    for row in rng.sample(rows, min(len(rows), 4)):
+        before = dict(job)
+        job[row.key] = rng.choice(row.values)
+        if not case.lockstep.accepts(job):
+            job = before
+    case.second = job
+    out = case.folder / "twin"
+    case.lockstep.train(job, out)
+    compare_runs(out, case.out, "the job with other settings that change no bit")
+
+
+# ---- losses
+
+def death(case, rng):
+    """A worker dies by inject=, and the job starts again."""
+    job = saving(case.job)
+    more = {**job, "restarts": 2, "inject": f"kill:{rng.randint(1, job['steps'])}",
+            "inject_rank": rng.randrange(world(job))}
+    if job["sync"] == "local" or not case.lockstep.accepts(more):
+        return
+    out = case.folder / "death"
+    case.lockstep.train(more, out)
+    check_disturbed(case, job, out, whole_of(case, job))
+
+
+def kill(case, rng):
+    """One or two signals that end processes. The job starts again by itself, or by its
+    user if the launcher was hit or an elastic job lost too many workers."""
+    job, out = saving(case.job), case.folder / "kill"
+    whole = whole_of(case, job)
+    child = case.lockstep.start({**slow(job, rng), "restarts": 4}, out)
+    victim = Victim(child, out, rng, job["steps"])
+    hit, stopped = [], False
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        moment = rng.choice(MOMENTS if hit else MOMENTS[:-1])
+        who = rng.choice(("worker", "worker", "worker", "server", "carrier", "launcher",
+                          "all workers"))
+        number = rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
+        if victim.wait(moment) and victim.send(who, number):
+            hit.append(f"{signal.Signals(number).name} to {who} in {moment}")
+            stopped = stopped or who == "launcher"
+    case.note = "; ".join(hit)
+    status, line = case.lockstep.finish(child, out)
+    if status and not stopped and "restart" not in line and not job.get("elastic"):
+        raise Wrong(f"kill ({case.note}): exit status {status}: {line}")
+    if status:
+        go_on(case, job, out, restarts=0)
+    check_disturbed(case, job, out, whole)
+
+
+def again(case, rng):
+    """A run that was resumed loses a worker, which comes back."""
+    job = saving(case.job)
+    more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": 2,
+            "inject_rank": rng.randrange(world(job))}
+    more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}"
+    if job.get("elastic"):
+        more = slow({**more, "steps": more["steps"] + 20}, rng)
+    if job["sync"] == "local" or not case.lockstep.accepts(more):
+        return
+    out = case.folder / "again"
+    case.lockstep.train({**job, "schedule": "constant"}, out)
+    straight = {**job, "schedule": "constant", "steps": more["steps"]}
+    whole = case.folder / "straight"
+    case.lockstep.train(straight, whole)
+    case.lockstep.train({**more, "schedule": "constant"}, out, resume="auto")
+    check_disturbed(case, straight, out, whole)
+
+
+def freeze(case, rng):
+    """A process stands still for 0.1 to 20 s. Nobody is lost."""
+    job, out = saving(case.job), case.folder / "freeze"
+    whole = whole_of(case, job)
+    child = case.lockstep.start({**job, "restarts": 3}, out)
+    victim = Victim(child, out, rng, job["steps"])
+    seconds = .1 * 200 ** rng.random() ** 2
+    if victim.wait(rng.choice(MOMENTS[:-1])):
+        who = rng.choice(("worker", "worker", "server", "carrier", "launcher"))
+        if victim.freeze(who, seconds):
+            case.note = f"{who} for {seconds:.1f} s"
+    status, line = case.lockstep.finish(child, out)
+    if status:
+        raise Wrong(f"freeze ({case.note}): exit status {status}: {line}")
+    log = (out / "log.txt").read_text(errors="replace") if (out / "log.txt").exists() else ""
+    # mpirun takes ranks that end while it is frozen for dead
+    if "; restart " in log and not case.note.startswith("carrier"):
+        raise Wrong(f"freeze ({case.note}): the job was restarted")
+    case.lockstep.verify(out)
+    if not is_loose(job):
+        compare_runs(out, whole, "the undisturbed job")
+
+
+def thaw(case, rng):
+    """A process stands still for longer than timeout=. The job starts again, or gives up
+    in time and goes on by resume=auto."""
+    job, out = {**saving(case.job), "timeout": 3}, case.folder / "thaw"
+    whole = whole_of(case, saving(case.job))
+    child = case.lockstep.start({**job, "restarts": 3}, out)
+    victim = Victim(child, out, rng, job["steps"])
+    if victim.wait("step"):
+        who = rng.choice(("worker", "worker", "server", "carrier"))
+        if victim.freeze(who, rng.uniform(4, 20)):
+            case.note = who
+    status, _ = case.lockstep.finish(child, out)
+    if status:
+        go_on(case, {**job, "timeout": 60}, out, restarts=0)
+    check_disturbed(case, job, out, whole)
+
+
+def term(case, rng):
+    """SIGTERM or SIGINT to the launcher, once or twice; then resume=auto."""
+    job, out = {**saving(case.job), "steps": case.job["steps"] + 8}, case.folder / "term"
+    child = case.lockstep.start(job, out)
+    victim = Victim(child, out, rng, job["steps"])
+    number = rng.choice((signal.SIGTERM, signal.SIGINT))
+    sent = victim.wait(rng.choice(MOMENTS[:-1])) and victim.send("launcher", number)
+    if sent and rng.random() < .3:
+        victim.send("launcher", rng.choice((signal.SIGTERM, signal.SIGINT)))
+    status, line = case.lockstep.finish(child, out)
+    if status not in (0, 128 + number, 128 + signal.SIGTERM, 128 + signal.SIGINT):
+        if status >= 0 or -status != number:
+            raise Wrong(f"term: exit status {status}: {line}")
+    if status == 0 and not (out / "summary.json").exists():
+        raise Wrong(f"term: exit status 0 without a summary: {line}")
+    go_on(case, job, out)
+    if not is_loose(job):
+        compare_runs(out, whole_of(case, job), "the job that nobody stopped")
+
+
+# ---- disks
+
+def slow_disk(case, rng):
+    """The disk takes long for each save."""
+    if not case.lockstep.disk.exists():
+        return
+    job, out = saving(case.job), case.folder / "slow"
+    seconds = rng.choice((.2, 1, 3))
+    timeout = 60 if rng.random() < .7 else 2
+    case.note = f"{seconds} s a save, timeout={timeout}"
+    case.lockstep.train({**job, "timeout": timeout}, out, {
+        "LD_PRELOAD": str(case.lockstep.disk), "SLOW_DISK_S": str(seconds)})
+    if not is_loose(job):
+        compare_runs(out, whole_of(case, job), "the job with a fast disk")
+
+
+def full_disk(case, rng):
+    """The disk is full before the job ends. When there is room, the job goes on."""
+    job, out = saving(case.job), case.folder / "full"
+    whole = whole_of(case, job)
+    if os.geteuid() or not case.mounts:
+        return
+    size = int(4096 * 500 ** rng.random())
+    out.mkdir()
+    case.note = f"{size} bytes"
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(out)]
+    subprocess.run(mount, check=True)
+    try:
+        status, line = case.lockstep.finish(case.lockstep.start(job, out), out)
+        if status and "space" not in line:
+            raise Wrong(f"full ({case.note}): exit status {status}: {line}")
+        subprocess.run([*mount[:3], "-o", "remount,size=100m", "tmpfs", str(out)],
+                       check=True)
+        go_on(case, job, out)
+        if not is_loose(job):
+            compare_runs(out, whole, "the job with an empty disk")
+    finally:
+        subprocess.run(["umount", "-l", str(out)], check=True)
+
+
+# ---- resumes
+
+def checkpoints(out, before):
+    """The checkpoints of a run of steps before one, in order."""
+    found = [(int(p.name.rpartition("-")[2]), p) for p in out.glob("checkpoint-*")]
+    return [p for step, p in sorted(found) if step < before]
+
+
+def resume(case, rng):
+    """A new folder goes on from the latest or an older checkpoint."""
+    job = case.job
+    marks = checkpoints(case.out, job["steps"])
+    if not marks:
+        return
+    out = case.folder / "resumed"
+    case.lockstep.train(job, out, resume=rng.choice(marks))
+    if not is_loose(job):
+        found, rows = rows_of(out), rows_of(case.out)
+        compare_bits(found, {at: row for at, row in rows.items() if at in found},
+                     "the job that was not resumed")
+        compare_files(out, case.out, "the job that was not resumed")
+
+
+def rewind(case, rng):
+    """The same folder goes back to an older checkpoint with another learning rate, twice
+    as long, and is stopped and continued on the way."""
+    job = {**saving(case.job), "keep": 0}
+    start = case.folder / "start"
+    case.lockstep.train(job, start)
+    marks = checkpoints(start, job["steps"])
+    if not marks:
+        return
+    mark, back = rng.choice(marks), case.folder / "rewound"
+    shutil.copytree(start, back, symlinks=True)
+    other = {**job, "lr": job["lr"] / 4, "steps": job["steps"] + rng.randint(0, 3)}
+    straight = case.folder / "straight"
+    case.lockstep.train(other, straight, resume=mark)
+    more = {**other, "restarts": 2}
+    if job["sync"] != "local" and rng.random() < .5:
+        more["inject"] = f"kill:{rng.randint(1, other['steps'])}"
+        if not case.lockstep.accepts(more):
+            del more["inject"]
+    case.lockstep.train(more, back, resume=back / mark.name)
+    if bits_after_loss(job) and not is_loose(job):
+        found, rows = rows_of(straight), rows_of(back)
+        compare_bits({at: row for at, row in rows.items() if at in found}, found,
+                     "the job that went on in another folder")
+        compare_files(back, straight, "the job that went on in another folder")
+
+
+def other_way(case, rng):
+    """A checkpoint goes on in another way with the same global batch."""
+    job, total = case.job, case.job["accum"] * sizes(case.job)["dp"]
+    marks = checkpoints(case.out, job["steps"])
+    if not marks or job["dropout"] or is_loose(job):
+        return
+    rule = {k: v for k, v in alone(job).items() if k not in ("sync", "accum")}
+    for _ in range(60):
+        other = {**rule, **draw_way(rng, job["layers"])}
+        dp = sizes(other)["dp"]
+        if not total % dp and not is_loose(other) and not other.get("elastic"):
+            other |= {"accum": total // dp, "eval_batches": 2}
+            if not is_refused_late(other) and case.lockstep.accepts(other):
+                break
+    else:
+        return
+    case.second = other
+    if "mesh" in job and "mesh" not in other:
+        other["mesh"] = ""  # or it stays
+    if other["sync"] == "local":
+        other["workers"] = 1
+    for key, usual in ("net", ""), ("save_async", 0):  # or they stay
+        if job.get(key):
+            other[key] = usual
+    if "mesh" in other and "workers" in job:
+        other["workers"] = world(other)
+    out = case.folder / "other"
+    case.lockstep.train(other, out, resume=rng.choice(marks))
+    rows, found = rows_of(case.out), rows_of(out)
+    bounds = [first(ONE_WORKER, j).loss for j in (job, other)]
+    if None not in bounds and not skips(rows) and not skips(found):
+        compare_means(found, rows, {"loss": 2 * max(bounds)}, "the job that went on")
+
+
+# ---- readers
+
+def look(case, rng):
+    """Somebody reads a run while it is written, and afterwards."""
+    job, out = saving(case.job), case.folder / "looked"
+    child = case.lockstep.start({**job, "steps": job["steps"] + 10}, out)
+    victim = Victim(child, out, rng, job["steps"])
+    if victim.wait(rng.choice(("step", "save"))):
+        for words in rng.sample((("report", out), ("verify", out), ("explain", out),
+                                 ("sample", out, "tokens=5")), 3):
+            status, _, line = case.lockstep.ask(*words)
+            if status not in (0, 1) or status and not line.startswith("lockstep: "):
+                raise Wrong(f"{words[0]} while it runs: exit status {status}: {line}")
+    status, line = case.lockstep.finish(child, out)
+    if status:
+        raise Wrong(f"looked: exit status {status}: {line}")
+    case.lockstep.verify(out)
+    for words in ("report", out), ("sample", latest(out), "tokens=5"):
+        status, _, line = case.lockstep.ask(*words)
+        if status:
+            raise Wrong(f"{words[0]} after the end: exit status {status}: {line}")
+
+
+STORIES = {"quiet": (quiet, 2), "twin": (twin, 4), "death": (death, 2), "kill": (kill, 4),
+           "again": (again, 1),
+           "freeze": (freeze, 1), "thaw": (thaw, .5), "term": (term, 1.5),
+           "slow_disk": (slow_disk, 1), "full_disk": (full_disk, 1),
+           "resume": (resume, 1.5), "rewind": (rewind, 1.5), "other_way": (other_way, 2),
+           "look": (look, .7)}
+
+
+def draw_story(rng, job):
+    """The name of a story. Elastic jobs mostly lose somebody."""
+    if job.get("elastic") and rng.random() < .7:
+        return rng.choice(("kill", "kill", "death", "again", "again"))
+    names = list(STORIES)
+    return rng.choices(names, [STORIES[n][1] for n in names])[0]
+
+
+def tell(case, rng):
+    """Runs a case: raises Wrong if it ends badly."""
+    case.lockstep.train(case.job, case.out)
+    rows = check_run(case.job, case.out)
+    compare_alone(case.lockstep, case.job, rows, case.out)
+    STORIES[case.story][0](case, rng)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -349,10 +350,22 @@ static void stay_here(void)
         log_line("this program runs on several processors, and slowly");
 }
 
+// A shell may allow fewer descriptors than two for each rank and their copies.
+static void allow_descriptors(void)
+{
+    struct rlimit l;
+    rlim_t most = 4 * FIRST;
+    if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= most)
+        return;
+    l.rlim_cur = l.rlim_max < most ? l.rlim_max : most;
+    (void)!setrlimit(RLIMIT_NOFILE, &l); // if it fails, ask_open() says so
+}
+
 void ask_open(const char *program)
 {
     int pair[2], theirs[RANKS];
     stay_here();
+    allow_descriptors();
     all.clients = calloc(RANKS, sizeof *all.clients);
     if (!all.clients ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))

@@ -413,9 +413,10 @@ def rewritten(kept, out):
                                                       "off": (1.6, 8)},
         "ring": [{"step_us": 9000, "taken": .3, "switches": 10},
                  {"step_us": 8500, "taken": .5, "switches": 10},
-                 {"step_us": 9300}]})
+                 {"step_us": 9300}],
+        "sps": {"taken": .9, "switches": 150}})  # asleep, so it needed no processor
     set_in_ini(one, "[cell sps]\n", "[cell sps]\npace = 3,4\n")
-    set_in_runs(one, "sps", asked={"pace": "3,4"})
+    set_in_runs(one, "sps", asked={"pace": "3,4"}, oversubscribed=True)
     set_in_ini(one, "[cell outer]\n", "[cell outer]\nmistake_two_updates = 1\n")
     set_in_runs(one, "outer", asked={"mistake_two_updates": 1},
                 mistakes=["mistake_two_updates=1"])

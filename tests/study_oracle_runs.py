@@ -61,7 +61,7 @@ class Run:
         self.net = self.set["net"].replace("unshaped", "")
         self.pace = self.set["pace"]
         self.mistakes = self.json["mistakes"]
-        self.crowded = self.json["oversubscribed"]
+        self.crowded = self.json["oversubscribed"] and not self.pace
         self.began = datetime.datetime.fromisoformat(self.json["started"]).timestamp()
         self.hosts = 1 if self.net else len(
             {w.split(",")[0] for w in self.json["workers"].values()})
@@ -200,7 +200,8 @@ class Run:
                                           *every.get("resident_bytes", [])]),
             "server_peak_memory_bytes": largest(servers),
             "processor_taken_share":
-                taken / computed if computed > 0 and not gpu else None,
+                taken / computed if computed > 0 and not gpu and not self.pace
+                else None,
             "involuntary_switches_per_s":
                 mean(every.get("involuntary_switches_per_s", [])),
             "gpu_util_share": mean(every.get("gpu_util_share", [])),

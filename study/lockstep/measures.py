@@ -222,8 +222,8 @@ def tokens(run):
 @measure("processor_taken_share", "processor taken", less=True)
 def taken(run):
     """The share of a worker's computing time in which it had no processor; not for
-    workers with a GPU."""
-    return run.samples["taken"]
+    workers with a GPU, or that slept instead of computing."""
+    return None if run.pace else run.samples["taken"]
 
 
 @measure("involuntary_switches_per_s", "involuntary switches a second", less=True)

@@ -185,8 +185,8 @@ class Run:
 
     @property
     def oversubscribed(self):
-        """Whether workers share cores."""
-        return self.get("oversubscribed") is True
+        """Whether workers share cores. Those that sleep need none."""
+        return self.get("oversubscribed") is True and not self.pace
 
     @property
     def pace(self):

@@ -160,7 +160,7 @@ static int end_call(struct sync *s, int rc)
 {
     s->left_ns = now_ns();
     if (rc)
-        sleep_ns(300000000);
+        cluster_let_cause_show();
     return rc;
 }
 

@@ -230,7 +230,7 @@ def begins_anew(folder):
     child = subprocess.Popen(
         [LOCKSTEP, "run", other, "repeat=1", f"out={out}", "fresh=1", "steps=100000"],
         stderr=subprocess.PIPE, text=True)
-    while not any(out.glob("cells/*/r1/steps*.csv")) or (out / "table.csv").exists():
+    while not ((out / "other.ini").exists() and any(out.glob("cells/*/r1/steps*.csv"))):
         assert child.poll() is None, child.communicate()[1]
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)

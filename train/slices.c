@@ -69,7 +69,7 @@ static int await_slices(struct trainer *t, int rc, uint64_t ticket)
 {
     rc = rc || group_await(t->slices->group, ticket) ? -1 : 0;
     if (rc)
-        sleep_ns(300000000);
+        cluster_let_cause_show();
     return rc;
 }
 

@@ -57,7 +57,7 @@ struct stages {
 static int delay_failure(int rc)
 {
     if (rc)
-        sleep_ns(300000000);
+        cluster_let_cause_show();
     return rc;
 }
 

@@ -95,6 +95,11 @@ int cluster_barrier(struct cluster *c);
 // so that the cause is logged first.
 int cluster_check(struct cluster *c, int rc);
 
+// Sleeps 0.3 s. A worker that fails because another process is gone calls this
+// before it exits, so that the supervisor sees the other one's death, the
+// cause, first.
+void cluster_let_cause_show(void);
+
 // Fails because a rank has failed, 0.3 s later, so that the cause is logged
 // first.
 int cluster_blame(const struct cluster *c, int rank);

@@ -85,8 +85,10 @@ static int wait_for_rendezvous(struct cluster *c)
         zmq_poll(items, 2, (long)((end - now) / 1000000) + 1);
         if (items[0].revents)
             return 0;
-        if (connection_check(&me->link))
+        if (connection_check(&me->link)) {
+            cluster_let_cause_show();
             return -1;
+        }
     }
 }
 

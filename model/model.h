@@ -131,7 +131,7 @@ struct model_slices {
     // worker has written its own; gather fills in those of the others.
     int (*gather)(void *ctx, float *v, size_t each);
     void *ctx;
-    float *sum; // borrowed: (B*T, C), the buffer of every join()
+    float *sum; // borrowed: (B*T, C) in host memory, the buffer of every join()
 };
 
 struct model_job {
@@ -156,11 +156,11 @@ struct model_job {
     bool cudnn;     // cuda: attention by cuDNN; needs 16 bits and no dropout
     bool recompute; // layers keep only their input; backward computes the
                     // rest again
-    // Buffers of a stage, which struct model_pass selects. CPU only; else 0.
+    // Buffers of a stage, which struct model_pass selects; else 0.
     int slots;  // activation slots: each holds one micro-batch of one chunk
     int inputs; // buffers for residual streams from the stage before
     int edges;  // buffers for gradients between stages
-    // Exchange between slices, CPU only; NULL: tensors are whole.
+    // Exchange between slices; NULL: tensors are whole.
     const struct model_slices *slices;
 };
 

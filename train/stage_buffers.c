@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "device/device.h"
+#include "train/stages.h"
 #include "train/trainer.h"
 
 struct stage_buffers {
@@ -11,24 +12,50 @@ struct stage_buffers {
     int count[3];
     size_t bytes;
     char *host[3]; // buffers of a kind, one after the other; NULL on a CPU
+    size_t n_tied;
+    float *tied; // NULL on a CPU
 };
 
-int stage_buffers_open(struct stage_buffers **out, struct trainer *t,
-                       const int count[3], size_t bytes)
+static bool is_copy(const struct stage_buffers *b)
 {
-    struct stage_buffers *b = *out = mem_alloc(1, sizeof *b);
-    if (!b)
-        return -1;
-    *b = (struct stage_buffers){.t = t, .bytes = bytes};
+    return !device_is_host(b->t->dev);
+}
+
+// What a GPU needs in pinned memory. 0, or -1 after fail().
+static int open_copies(struct stage_buffers *b)
+{
+    struct device *dev = b->t->dev;
     for (int k = 0; k < 3; k++) {
-        b->count[k] = count[k];
-        if (device_is_host(t->dev) || count[k] == 0)
+        if (b->count[k] == 0)
             continue;
-        b->host[k] = device_host_alloc(t->dev, (size_t)count[k], bytes);
+        b->host[k] = device_host_alloc(dev, (size_t)b->count[k], b->bytes);
         if (!b->host[k])
             return -1;
     }
-    return 0;
+    if (b->n_tied == 0)
+        return 0;
+    b->tied = device_host_alloc(dev, b->n_tied, sizeof *b->tied);
+    return b->tied ? 0 : -1;
+}
+
+int stage_buffers_open(struct stage_buffers **out, struct trainer *t)
+{
+    struct model_job job = {.slots = 0};
+    struct stage_buffers *b = *out = mem_alloc(1, sizeof *b);
+    if (!b)
+        return -1;
+    stages_buffers(t, &job);
+    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
+    *b = (struct stage_buffers){
+        .t = t,
+        .count = {[STAGE_INPUT] = job.inputs,
+                  [STAGE_OUTPUT] = job.slots,
+                  [STAGE_EDGE] = job.edges},
+        .bytes = rows * (size_t)t->config.channels *
+                 dtype_bytes(config_format(&t->run)),
+        .n_tied = stages_tied(t),
+    };
+    return is_copy(b) ? open_copies(b) : 0;
 }
 
 void stage_buffers_close(struct stage_buffers **b)
@@ -36,8 +63,8 @@ void stage_buffers_close(struct stage_buffers **b)
     if (!*b)
         return;
     for (int k = 0; k < 3; k++)
-        if ((*b)->host[k])
-            device_host_free((*b)->t->dev, (*b)->host[k]);
+        device_host_free((*b)->t->dev, (*b)->host[k]);
+    device_host_free((*b)->t->dev, (*b)->tied);
     mem_free(*b);
     *b = NULL;
 }
@@ -48,11 +75,6 @@ static void *of_model(const struct stage_buffers *b, enum stage_buffer kind,
     return kind == STAGE_INPUT    ? model_input(b->t->model, i)
            : kind == STAGE_OUTPUT ? model_output(b->t->model, i)
                                   : model_edge(b->t->model, i);
-}
-
-static bool is_copy(const struct stage_buffers *b)
-{
-    return !device_is_host(b->t->dev);
 }
 
 void *stage_buffers_at(struct stage_buffers *b, enum stage_buffer kind, int i)
@@ -77,4 +99,20 @@ int stage_buffers_down(struct stage_buffers *b, enum stage_buffer kind, int i)
         return 0;
     return device_copy(b->t->dev, stage_buffers_at(b, kind, i),
                        of_model(b, kind, i), b->bytes);
+}
+
+float *stage_buffers_tied(struct stage_buffers *b, float *vector)
+{
+    if (!is_copy(b))
+        return vector;
+    return device_copy(b->t->dev, b->tied, vector, b->n_tied * sizeof *vector)
+               ? NULL
+               : b->tied;
+}
+
+int stage_buffers_put_tied(struct stage_buffers *b, float *vector)
+{
+    if (!is_copy(b))
+        return 0;
+    return device_copy(b->t->dev, vector, b->tied, b->n_tied * sizeof *vector);
 }

@@ -10,18 +10,15 @@
 #ifndef TRAIN_STAGE_BUFFERS_H
 #define TRAIN_STAGE_BUFFERS_H
 
-#include <stddef.h>
-
 struct trainer;
 struct stage_buffers;
 
 enum stage_buffer { STAGE_INPUT, STAGE_OUTPUT, STAGE_EDGE };
 
-// For each kind count[kind] buffers of `bytes` bytes. Buffer i is
-// model_input(i), model_output(i) or model_edge(i) of the trainer's model. 0,
-// or -1 after fail(). Close accepts NULL.
-int stage_buffers_open(struct stage_buffers **out, struct trainer *t,
-                       const int count[3], size_t bytes);
+// As many buffers of each kind as stages_buffers() says, and memory for the
+// tied table. Buffer i is model_input(i), model_output(i) or model_edge(i) of
+// the trainer's model. 0, or -1 after fail(). Close accepts NULL.
+int stage_buffers_open(struct stage_buffers **out, struct trainer *t);
 void stage_buffers_close(struct stage_buffers **b);
 
 // Where the network reads and writes buffer i.
@@ -32,5 +29,12 @@ void *stage_buffers_at(struct stage_buffers *b, enum stage_buffer kind, int i);
 // waits. 0, or -1 after fail().
 int stage_buffers_up(struct stage_buffers *b, enum stage_buffer kind, int i);
 int stage_buffers_down(struct stage_buffers *b, enum stage_buffer kind, int i);
+
+// The tied table's floats of one of the trainer's vectors, for the network to
+// read and write: the vector itself, or a copy of them. There is one copy at a
+// time. NULL after fail(). stage_buffers_put_tied() writes a copy back. 0, or
+// -1 after fail().
+float *stage_buffers_tied(struct stage_buffers *b, float *vector);
+int stage_buffers_put_tied(struct stage_buffers *b, float *vector);
 
 #endif

@@ -21,7 +21,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "device/device.h"
 #include "horovod_ring/carriers.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
@@ -47,9 +46,7 @@ struct stages {
     uint64_t sent;            // the newest ticket of sending a slot's output
     int expected[2], done[2]; // in `order`: receives posted; actions done
     struct stage_buffers *buffers;
-    // In host memory: wte's gradient, or its parameters, from the pipeline's
-    // other end; and on a GPU this stage's own.
-    float *tied, *own;
+    float *tied; // wte's gradient from the pipeline's other end
 };
 
 // After a failure, sleep a moment: the supervisor should see the death of
@@ -129,17 +126,6 @@ int stages_share(struct trainer *t, double *of_last)
 
 // ---- open and close
 
-static struct group_vector stream(const struct trainer *t, void *data)
-{
-    enum dtype type = config_format(&t->run);
-    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
-    return (struct group_vector){.data = data,
-                                 .n = rows * (size_t)t->config.channels,
-                                 .type = type,
-                                 .wire = type,
-                                 .scale = 1};
-}
-
 static struct group *open_group(const struct trainer *t, const char *name)
 {
     struct group_job job = {
@@ -171,26 +157,10 @@ static int list_actions(const struct trainer *t, struct stages *s)
     return 0;
 }
 
-static int open_tied(const struct trainer *t, struct stages *s)
-{
-    size_t n = stages_tied(t);
-    if (n == 0)
-        return 0;
-    s->tied = mem_alloc(n, sizeof *s->tied);
-    if (!device_is_host(t->dev))
-        s->own = device_host_alloc(t->dev, n, sizeof *s->own);
-    return s->tied && (s->own || device_is_host(t->dev)) ? 0 : -1;
-}
-
 static int open_buffers(struct trainer *t, struct stages *s)
 {
     struct model_job job = {.slots = 0};
     stages_buffers(t, &job);
-    // The model has at least one of each, and an evaluation uses them.
-    const int count[3] = {[STAGE_INPUT] = job.inputs,
-                          [STAGE_OUTPUT] = job.slots,
-                          [STAGE_EDGE] = job.edges};
-    size_t bytes = stream(t, NULL).n * dtype_bytes(config_format(&t->run));
     s->slots = job.slots;
     s->inputs = job.inputs;
     s->edges = job.edges;
@@ -203,7 +173,9 @@ static int open_buffers(struct trainer *t, struct stages *s)
     s->slot = mem_alloc((size_t)s->total, sizeof *s->slot);
     s->input = mem_alloc((size_t)s->total, sizeof *s->input);
     s->came = mem_alloc((size_t)s->total, sizeof *s->came);
-    if (open_tied(t, s) || stage_buffers_open(&s->buffers, t, count, bytes))
+    size_t tied = stages_tied(t);
+    if ((tied && !(s->tied = mem_alloc(tied, sizeof *s->tied))) ||
+        stage_buffers_open(&s->buffers, t))
         return -1;
     return s->slot_used && s->input_used && s->sent_edge && s->came_edge &&
                    s->slot && s->input && s->came
@@ -242,13 +214,26 @@ void stages_close(struct trainer *t)
     mem_free(s->input);
     mem_free(s->came);
     mem_free(s->tied);
-    device_host_free(t->dev, s->own);
     stage_buffers_close(&s->buffers);
     mem_free(s);
     t->stages = NULL;
 }
 
 // ---- messages
+
+// Buffer i of a kind.
+static struct group_vector message(const struct trainer *t,
+                                   enum stage_buffer kind, int i)
+{
+    enum dtype type = config_format(&t->run);
+    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
+    void *data = stage_buffers_at(t->stages->buffers, kind, i);
+    return (struct group_vector){.data = data,
+                                 .n = rows * (size_t)t->config.channels,
+                                 .type = type,
+                                 .wire = type,
+                                 .scale = 1};
+}
 
 static int index_of(const struct trainer *t, struct action a)
 {
@@ -278,8 +263,7 @@ static int expect_inputs(struct trainer *t)
         s->input[at] = take_free(s->input_used, s->first_input, s->inputs);
         if (s->input[at] < 0)
             return 0;
-        struct group_vector v =
-            stream(t, stage_buffers_at(s->buffers, STAGE_INPUT, s->input[at]));
+        struct group_vector v = message(t, STAGE_INPUT, s->input[at]);
         if (group_recv(s->forward, &v, stages_before(t), &s->came[at]))
             return delay_failure(-1);
     }
@@ -294,8 +278,7 @@ static int expect_gradients(struct trainer *t, int most)
     for (; *k < s->total && *k <= most; ++*k) {
         struct action a = s->order[ACTION_BACKWARD][*k];
         int edge = *k % s->edges;
-        struct group_vector v =
-            stream(t, stage_buffers_at(s->buffers, STAGE_EDGE, edge));
+        struct group_vector v = message(t, STAGE_EDGE, edge);
         if (group_await(s->backward, s->sent_edge[edge]))
             return delay_failure(-1);
         if (!stages_is_last(t, a.chunk) &&
@@ -342,8 +325,7 @@ static int end_forward(struct trainer *t, struct action a,
     s->done[ACTION_FORWARD]++;
     if (stages_is_last(t, a.chunk))
         return 0;
-    struct group_vector v =
-        stream(t, stage_buffers_at(s->buffers, STAGE_OUTPUT, pass->slot));
+    struct group_vector v = message(t, STAGE_OUTPUT, pass->slot);
     if (stage_buffers_down(s->buffers, STAGE_OUTPUT, pass->slot))
         return -1;
     return delay_failure(
@@ -372,8 +354,7 @@ static int end_backward(struct trainer *t, struct action a,
                         const struct model_pass *pass)
 {
     struct stages *s = t->stages;
-    struct group_vector v =
-        stream(t, stage_buffers_at(s->buffers, STAGE_EDGE, pass->edge));
+    struct group_vector v = message(t, STAGE_EDGE, pass->edge);
     s->done[ACTION_BACKWARD]++;
     s->slot_used[pass->slot] = false;
     if (s->inputs && !stages_is_first(t, a.chunk))
@@ -415,24 +396,6 @@ static int await_sent(struct trainer *t)
     return await_stage(t, s->backward, s->sent_edge[newest], -1);
 }
 
-// wte's share of a vector, in host memory; NULL after fail().
-static float *tied_down(struct trainer *t, float *vector)
-{
-    float *own = t->stages->own;
-    size_t bytes = stages_tied(t) * sizeof *own;
-    return !own                                           ? vector
-           : device_copy(t->dev, own, vector, bytes) == 0 ? own
-                                                          : NULL;
-}
-
-// Writes it back, if it is a copy. 0, or -1 after fail().
-static int tied_up(struct trainer *t, float *vector)
-{
-    float *own = t->stages->own;
-    return own ? device_copy(t->dev, vector, own, stages_tied(t) * sizeof *own)
-               : 0;
-}
-
 // The first and the last stage each add the other's gradient of wte to their
 // own. The sum of two numbers does not depend on their order, so both have the
 // same gradient.
@@ -445,7 +408,7 @@ int stages_tie(struct trainer *t)
     if (n == 0)
         return 0;
     int other = t->stage ? 0 : t->plan.stages - 1;
-    float *mine = tied_down(t, t->grads);
+    float *mine = stage_buffers_tied(s->buffers, t->grads);
     if (!mine)
         return -1;
     struct group_vector own = group_floats(mine, n);
@@ -458,7 +421,7 @@ int stages_tie(struct trainer *t)
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < n; i++)
         mine[i] += s->tied[i];
-    return tied_up(t, t->grads);
+    return stage_buffers_put_tied(s->buffers, t->grads);
 }
 
 // Replicas sum the two gradients in the order of their places, which differ
@@ -473,7 +436,7 @@ int stages_align(struct trainer *t)
     if (sync_await(t->sync, 0, n))
         return -1;
     struct half_copy *copy = model_copy(t->model);
-    float *params = tied_down(t, t->params);
+    float *params = stage_buffers_tied(s->buffers, t->params);
     if (!params)
         return -1;
     struct group_vector v = group_floats(params, n);
@@ -489,7 +452,7 @@ int stages_align(struct trainer *t)
                       : group_send(s->forward, &v, other, &ticket);
     if (rc || group_await(s->forward, ticket))
         return delay_failure(-1);
-    return t->stage ? tied_up(t, t->params) : 0;
+    return t->stage ? stage_buffers_put_tied(s->buffers, t->params) : 0;
 }
 
 // ---- outside a step
@@ -500,8 +463,7 @@ int stages_receive(struct trainer *t, int chunk)
     uint64_t ticket;
     if (t->plan.stages == 1 || stages_is_first(t, chunk))
         return 0;
-    struct group_vector v =
-        stream(t, stage_buffers_at(s->buffers, STAGE_INPUT, 0));
+    struct group_vector v = message(t, STAGE_INPUT, 0);
     if (group_recv(s->forward, &v, stages_before(t), &ticket) ||
         delay_failure(group_await(s->forward, ticket)))
         return -1;
@@ -514,8 +476,7 @@ int stages_send(struct trainer *t, int chunk)
     uint64_t ticket;
     if (t->plan.stages == 1 || stages_is_last(t, chunk))
         return 0;
-    struct group_vector v =
-        stream(t, stage_buffers_at(s->buffers, STAGE_OUTPUT, 0));
+    struct group_vector v = message(t, STAGE_OUTPUT, 0);
     if (stage_buffers_down(s->buffers, STAGE_OUTPUT, 0))
         return -1;
     return group_send(s->forward, &v, stages_behind(t), &ticket) ||

@@ -15,6 +15,23 @@
 // thousands of rows, which must be added up in order.
 enum { THREADS = 256, TOKEN_THREADS = 64, AHEAD = 8 };
 
+// out = mask(v + wpe) for pack i of four numbers.
+template <typename T>
+__device__ inline void put_places(T *out, float v[4], const T *wpe, size_t i,
+                                  int tokens, int C, const struct mask &mask)
+{
+    size_t row = i * 4 / C, c = i * 4 % C;
+    float place[4];
+    load4(place, wpe + row % tokens * C + c);
+    uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
+    for (int k = 0; k < 4; k++) {
+        v[k] += place[k];
+        if (mask.threshold)
+            v[k] *= mask_at(mask, key, (uint32_t)c + k);
+    }
+    store4(out + i * 4, v);
+}
+
 template <typename T>
 __global__ void embed_kernel(T *out, const T *wte, const T *wpe,
                              const int32_t *x, size_t rows, int tokens, int C,
@@ -22,17 +39,9 @@ __global__ void embed_kernel(T *out, const T *wte, const T *wpe,
 {
     size_t packs = rows * (size_t)C / 4;
     for (size_t i = thread_first(); i < packs; i += thread_stride()) {
-        size_t row = i * 4 / C, c = i * 4 % C;
-        float token[4], place[4];
-        load4(token, wte + (size_t)x[row] * C + c);
-        load4(place, wpe + row % tokens * C + c);
-        uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
-        for (int k = 0; k < 4; k++) {
-            token[k] += place[k];
-            if (mask.threshold)
-                token[k] *= mask_at(mask, key, (uint32_t)c + k);
-        }
-        store4(out + i * 4, token);
+        float v[4];
+        load4(v, wte + (size_t)x[i * 4 / C] * C + i * 4 % C);
+        put_places(out, v, wpe, i, tokens, C, mask);
     }
 }
 
@@ -52,23 +61,15 @@ __global__ void words_kernel(float *out, const T *wte, const int32_t *x,
 }
 
 template <typename T>
-__global__ void add_places_kernel(T *out, const float *words, const T *wpe,
-                                  size_t rows, int tokens, int C,
-                                  struct mask mask)
+__global__ void places_after_kernel(T *out, const float *words, const T *wpe,
+                                    size_t rows, int tokens, int C,
+                                    struct mask mask)
 {
     size_t packs = rows * (size_t)C / 4;
     for (size_t i = thread_first(); i < packs; i += thread_stride()) {
-        size_t row = i * 4 / C, c = i * 4 % C;
-        float v[4], place[4];
+        float v[4];
         load4(v, words + i * 4);
-        load4(place, wpe + row % tokens * C + c);
-        uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
-        for (int k = 0; k < 4; k++) {
-            v[k] += place[k];
-            if (mask.threshold)
-                v[k] *= mask_at(mask, key, (uint32_t)c + k);
-        }
-        store4(out + i * 4, v);
+        put_places(out, v, wpe, i, tokens, C, mask);
     }
 }
 
@@ -173,7 +174,7 @@ void cuda_embed_places(void *queue, enum dtype format, void *out,
     struct mask m = *mask;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
-        add_places_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
+        places_after_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
                             (cudaStream_t)queue>>>((real *)out, words,
                                                    (const real *)wpe, rows, T,
                                                    C, m);

@@ -116,15 +116,11 @@ __device__ void to_gradient(T *l, int V, int stride, int y, struct running all,
     }
 }
 
+// What all threads of the block have read; each of them gets it.
 template <typename T>
-__global__ void __launch_bounds__(MAX_THREADS, MAX_BLOCKS)
-    loss_kernel(float *loss, T *logits, size_t stride, const int32_t *targets,
-                int V, float factor, bool gradient)
+__device__ inline struct running look_together(const T *l, int V)
 {
     __shared__ running scratch[MAX_WARPS];
-    T *l = logits + blockIdx.x * stride;
-    int y = targets[blockIdx.x];
-    float right = load(l[y]);
     unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     running all = warp_join(look(l, V));
     if (lane == 0)
@@ -132,6 +128,18 @@ __global__ void __launch_bounds__(MAX_THREADS, MAX_BLOCKS)
     __syncthreads();
     all = warp_join(lane < blockDim.x / WARP ? scratch[lane]
                                              : running{-INFINITY, 0});
+    return all;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(MAX_THREADS, MAX_BLOCKS)
+    loss_kernel(float *loss, T *logits, size_t stride, const int32_t *targets,
+                int V, float factor, bool gradient)
+{
+    T *l = logits + blockIdx.x * stride;
+    int y = targets[blockIdx.x];
+    float right = load(l[y]);
+    running all = look_together(l, V);
     if (threadIdx.x == 0)
         loss[blockIdx.x] = all.max + logf(all.sum) - right;
     if (gradient)
@@ -144,16 +152,9 @@ __global__ void __launch_bounds__(MAX_THREADS, 1)
     parts_kernel(struct loss_part *parts, const T *logits, size_t stride,
                  const int32_t *targets, struct words here)
 {
-    __shared__ running scratch[MAX_WARPS];
     const T *l = logits + blockIdx.x * stride;
     int y = targets[blockIdx.x] - here.first;
-    unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    running all = warp_join(look(l, here.n));
-    if (lane == 0)
-        scratch[warp] = all;
-    __syncthreads();
-    all = warp_join(lane < blockDim.x / WARP ? scratch[lane]
-                                             : running{-INFINITY, 0});
+    running all = look_together(l, here.n);
     if (threadIdx.x == 0)
         parts[blockIdx.x] = {all.max, all.sum,
                              y >= 0 && y < here.n ? load(l[y]) : 0};

@@ -371,6 +371,9 @@ static const struct key rows[] = {
 {"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
  .local = true,
  .help = "the rank that inject= hits"},
+{"backend", "own_norm", "0", KEY_INT, SET(own_norm), 0, 1,
+ .help = "1: record the norm of each worker's own gradient, for the gradient "
+         "noise scale"},
 
 // Mistakes that training programs are known to make. A key turns one on, so
 // that its effect can be seen. Every run with a mistake says so.

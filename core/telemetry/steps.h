@@ -29,7 +29,7 @@
 // t_bubble_us    the time that this stage waited for others
 // slice_tx, _rx, t_join_us    the same for slices
 // t_compute_us   computing, without any waiting
-// own_norm       with own_norm=1 the norm of the rank's own gradient, before the
+// own_norm       with own_norm=1 the norm of the rank's own gradient before the
 //                sum and before clipping; else 0
 
 #ifndef TELEMETRY_STEPS_H

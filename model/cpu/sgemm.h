@@ -24,10 +24,10 @@ static inline void sgemm_one_thread(void)
 #endif
 }
 
-// out (m, n) = left (m, k) right (k, n), or out += .. with `add`; all row-major.
-// With `ta`, left is stored (k, m); with `tb`, right is stored (n, k). lda, ldb
-// and ldc are the numbers between two stored rows. One thread computes it: the
-// caller is within an OpenMP region.
+// out (m, n) = left (m, k) right (k, n), or out += .. with `add`. All are
+// row-major. With `ta`, left is stored (k, m). With `tb`, right is stored
+// (n, k). lda, ldb and ldc are the distances between stored rows. The calling
+// thread computes it alone, within an OpenMP region of the caller.
 static inline void sgemm(bool ta, bool tb, int m, int n, int k,
                          const float *left, int lda, const float *right,
                          int ldb, bool add, float *out, int ldc)

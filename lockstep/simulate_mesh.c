@@ -92,7 +92,7 @@ static int read_model(struct question *q)
     j->hosts = mesh_ranks(&q->mesh);
     j->slots = 1;
     j->outer = j->inner = q->sim.link;
-    mesh_divide(j, j->model.layers, q->compute_ms * 1e-3 / q->batch);
+    mesh_divide(j, q->compute_ms * 1e-3 / q->batch);
     return 0;
 }
 

@@ -158,13 +158,6 @@ def draw_way(rng, layers, emulated=False):
     return job
 
 
-def is_refused_late(job):
-    """Whether only a job that runs refuses its settings: zero with slices of unequal
-    length, whose sums have an order."""
-    tp = sizes(job)["tp"]
-    return job["sync"] == "zero" and (job["heads"] % tp or job["vocab_size"] % tp)
-
-
 def _without_unread(lockstep, job, kept):
     """Leaves out what its way does not read, so that more draws are accepted."""
     for _ in range(30):
@@ -190,7 +183,7 @@ def draw_job(rng, lockstep, emulated=False):
         job |= {**draw_rule(rng), **draw_way(rng, job["layers"], emulated)} | forced
         if "mesh" in forced:
             job.pop("workers", None)
-        if not is_refused_late(job) and not _without_unread(
+        if not _without_unread(
                 lockstep, job, ("sync", "model", "batch", *forced)):
             return job
     raise ValueError("1000 draws, and no job that can start")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from disturb import MOMENTS, Victim
-from draw import draw_way, is_refused_late
+from draw import draw_way
 from oracle import (alone, check_ranks, check_run, compare_alone, compare_bits, compare_files,
                     compare_means, latest, rows_of, skips)
 from promise import ONE_WORKER, SAME_BITS, bits_after_loss, first, is_loose, sizes, \
@@ -314,7 +314,7 @@ def other_way(case, rng):
         dp = sizes(other)["dp"]
         if not total % dp and not is_loose(other) and not other.get("elastic"):
             other |= {"accum": total // dp, "eval_batches": 2}
-            if not is_refused_late(other) and case.lockstep.accepts(other):
+            if case.lockstep.accepts(other):
                 break
     else:
         return

@@ -203,9 +203,9 @@ static bool is_behind(const struct server *s, int rank)
            !waits_for_others(s, rank);
 }
 
-// Lists the workers for which the round waits and that are not busy: as ranks in
-// behind[], and as "rank 1, rank 3" in who[size]. Returns how many there are.
-// *busy becomes whether the round waits for one that is.
+// Lists the workers for which the round waits and that are not busy: as ranks
+// in behind[], and as "rank 1, rank 3" in who[size]. Returns how many there
+// are. *busy becomes whether the round waits for one that is.
 static int list_behind(const struct server *s, int *behind, char *who,
                        size_t size, bool *busy)
 {

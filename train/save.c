@@ -255,8 +255,8 @@ static bool is_writer(const struct save *save)
 }
 
 // Does a part of a save, and waits until all workers have done theirs. With
-// parameter servers workers may save at different times. Then each does its part
-// alone, and those that need it for their next step wait for it.
+// parameter servers workers may save at different times. Then each does its
+// part alone, and those that need it for their next step wait for it.
 static int together(struct save *save, int (*part)(void *ctx))
 {
     const struct sync_settings *set = &save->t->settings;

@@ -78,8 +78,8 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
                        const void *head, size_t head_bytes, const void *data,
                        size_t bytes);
 
-// A worker has been heard of elsewhere, so it lives. The deadline of an exchange
-// that lacks its piece counts from now on.
+// A worker has been heard of elsewhere, so it lives. The deadline of an
+// exchange that lacks its piece counts from now on.
 void rendezvous_heard(struct rendezvous *h, int rank);
 
 // To be called about ten times a second. It logs every 5 s which ranks are

@@ -71,6 +71,7 @@ struct sync_job {
     // long.
     double slowdown;
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
+    bool servers_apart; // on hosts without a worker, however many there are
     bool restarted; // the fault of inject= happened before this start
 };
 

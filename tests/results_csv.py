@@ -55,6 +55,12 @@ HEADS = {
     "dp, MB": cells("predict.csv", "dp_mb"),
     "pp, MB": cells("predict.csv", "pp_mb"),
     "tp, MB": cells("predict.csv", "tp_mb"),
+    "gradients, MB": cells("predict.csv", "mb"),
+    "computing, ms": cells("predict.csv", "compute_s", scale=1e3),
+    "exchange, ms": cells("predict.csv", "simulated_s", scale=1e3),
+    "efficiency, nothing hidden": cells("predict.csv", "efficiency_bare"),
+    "efficiency, hidden behind backward": cells("predict.csv", "efficiency_hidden"),
+    "noise scale": runs("noise_scale"),
 }
 SPEEDUP = "speed-up"
 TARGET = re.compile(r"(to|tokens to) (\d+\.\d+)(?:, s)?$")

@@ -366,10 +366,7 @@ static const struct key rows[] = {
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
  .read = fault_read, .show = fault_show,
  .help = "a fault for tests: delay:STEP:MS, fail:STEP, kill:STEP, nan:STEP or "
-         "inf:STEP"},
-{"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
- .local = true,
- .help = "the rank that inject= hits"},
+         "inf:STEP; @RANK behind it names the rank that it hits, else 0"},
 
 // Mistakes that training programs are known to make. A key turns one on, so
 // that its effect can be seen. Every run with a mistake says so.

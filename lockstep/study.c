@@ -1,5 +1,6 @@
-// study.c - the commands run, report, compare and verify. They are a Python
-// package, since all that they do is to start programs and to read files:
+// study.c - the commands run, report, compare and verify, and explain of runs.
+// They are a Python package, since all that they do is to start programs and to
+// read files:
 //
 //     SOURCE/study/lockstep                       in the source tree
 //     PREFIX/lib/python3/dist-packages/lockstep   installed
@@ -70,8 +71,7 @@ static int fill(struct argv *a, const char *command, int nwords,
                : 0;
 }
 
-// Becomes the package's program. Returns only after fail().
-static int become(const char *command, int nwords, char *const *words)
+int study_become(const char *command, int nwords, char *const *words)
 {
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = a ? fill(a, command, nwords, words) : -1;
@@ -128,22 +128,22 @@ static void explain_verify(FILE *f)
 
 static int run(int nwords, char **words)
 {
-    return become("run", nwords, words);
+    return study_become("run", nwords, words);
 }
 
 static int report(int nwords, char **words)
 {
-    return become("report", nwords, words);
+    return study_become("report", nwords, words);
 }
 
 static int compare(int nwords, char **words)
 {
-    return become("compare", nwords, words);
+    return study_become("compare", nwords, words);
 }
 
 static int verify(int nwords, char **words)
 {
-    return become("verify", nwords, words);
+    return study_become("verify", nwords, words);
 }
 
 const struct command command_run = {

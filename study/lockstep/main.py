@@ -1,4 +1,4 @@
-"""The commands run, report, compare and verify. The program `lockstep` starts them."""
+"""The commands run, report, compare, verify and explain. The program `lockstep` starts them."""
 
 import os
 import resource
@@ -76,6 +76,18 @@ once, summary.json has the sums of steps.csv, checkpoints are whole, and their
 weights give the validation losses that the run recorded. Each line begins with ok,
 WRONG, or -- for what cannot be proved. The exit status is 1 if something is wrong.
   lockstep verify runs/a
+"""
+
+EXPLAIN = """\
+lockstep explain RUN [RUN ..] [step=N] [out=explain.html] [svg=FILE]
+
+Writes an HTML page that plays one step of each run on one clock, from their traces.
+It shows which worker computes or sends, which communication is hidden behind
+computing, and the bytes sent so far beside the law's. It replaces an old file.
+  step=N      the step to show; without it the one of median length
+  out=FILE    the page (explain.html)
+  svg=FILE    write an animated picture, too
+
 """
 
 
@@ -191,8 +203,20 @@ def verify(words):
     return 1 if wrong else 0
 
 
+def explain(words):
+    """lockstep explain, for runs."""
+    from . import explain as pages
+    folders = []
+    while words and not words[0].startswith(("step=", "out=", "svg=")):
+        folders.append(words.pop(0))
+    rest, own = _take(words, "step", "out", "svg")
+    for path in pages.explain(folders + rest, **own):
+        print(visible(path))
+    return 0
+
+
 COMMANDS = {"run": (run, RUN), "report": (report, REPORT), "compare": (compare, COMPARE),
-            "verify": (verify, VERIFY)}
+            "verify": (verify, VERIFY), "explain": (explain, EXPLAIN)}
 
 
 def _limit_memory():

@@ -1,4 +1,5 @@
-// study.c - the commands run, report, compare and verify, and explain of runs.
+// study.c - the commands run, report, compare, verify and watch, and explain of
+// runs.
 // They are a Python package, since all that they do is to start programs and to
 // read files:
 //
@@ -126,6 +127,11 @@ static void explain_verify(FILE *f)
     explain(f, "verify");
 }
 
+static void explain_watch(FILE *f)
+{
+    explain(f, "watch");
+}
+
 static int run(int nwords, char **words)
 {
     return study_become("run", nwords, words);
@@ -144,6 +150,11 @@ static int compare(int nwords, char **words)
 static int verify(int nwords, char **words)
 {
     return study_become("verify", nwords, words);
+}
+
+static int watch(int nwords, char **words)
+{
+    return study_become("watch", nwords, words);
 }
 
 const struct command command_run = {
@@ -180,4 +191,13 @@ const struct command command_verify = {
     .explain = explain_verify,
     .least = 1,
     .run = verify,
+};
+
+const struct command command_watch = {
+    .name = "watch",
+    .words = "DIR [key=value] ..",
+    .help = "show all workers of a run while it is going on",
+    .explain = explain_watch,
+    .least = 1,
+    .run = watch,
 };

@@ -1,5 +1,6 @@
 // study.h - starts the Python package study/lockstep, which runs experiments
-// and reads finished runs: run, report, compare, verify, and explain of runs.
+// and reads finished runs: run, report, compare, verify, watch, and explain
+// of runs.
 
 #ifndef LOCKSTEP_STUDY_H
 #define LOCKSTEP_STUDY_H

@@ -204,14 +204,14 @@ static void a_lost_slice_is_named_by_its_place(void **state)
     (void)state;
     struct job j;
     job_run(&j, 60,
-            "%s sync=ring mesh=dp2,tp2 steps=100000 inject=kill:3 "
-            "inject_rank=3 out=killed",
+            "%s sync=ring mesh=dp2,tp2 steps=100000 inject=kill:3@3 "
+            "out=killed",
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "rank 3 (dp 1, tp 1): killed by signal 9");
     job_run(&j, 60,
             "%s sync=ring mesh=tp2 steps=100000 timeout=2 "
-            "inject=delay:3:20000 inject_rank=1 out=stopped",
+            "inject=delay:3:20000@1 out=stopped",
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "rank 1 (tp 1)");

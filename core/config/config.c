@@ -182,7 +182,7 @@ int config_check_world(const struct run *r, int world)
         {"straggler", r->straggler.factor > 0, r->straggler.rank},
         {"mistake_own_steps", r->mistake_own_steps.steps > 0,
          r->mistake_own_steps.rank},
-        {"inject_rank", set->inject.kind != FAULT_NONE, set->inject_rank},
+        {"inject", set->inject.kind != FAULT_NONE, set->inject.rank},
     };
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         if (ranks[i].given && ranks[i].rank >= world)

@@ -367,10 +367,7 @@ static const struct key rows[] = {
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
  .read = fault_read, .show = fault_show,
  .help = "a fault for tests: delay:STEP:MS, fail:STEP, kill:STEP, nan:STEP or "
-         "inf:STEP"},
-{"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
- .local = true,
- .help = "the rank that inject= hits"},
+         "inf:STEP; @RANK behind it names the rank that it hits, else 0"},
 {"backend", "own_norm", "0", KEY_INT, SET(own_norm), 0, 1,
  .help = "1: record the norm of each worker's own gradient, for the gradient "
          "noise scale"},

@@ -84,6 +84,7 @@ static const struct term rows[] = {
          "recompute_granularity", "recompute=1"},
     {"", "bucket_cap_mb reduce_bucket_size", "bucket_mb="},
     {"", "fusion_threshold", "fusion_mb="},
+    {"", "inject_rank", "inject=kill:10@1"},
     {"", "overlap_comm overlap_grad_reduce", "overlap="},
     {"", "sync_every local_steps", "every="},
     {"", "eval_interval eval_steps", "eval="},

@@ -447,6 +447,9 @@ def bad_input(folder):
                   ["compare", folder / "absent"]):
         done = lockstep(*words, cwd=folder)
         assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    done = lockstep("report", folder / "out", "figures=none")
+    assert done.returncode == 1 and "figures=none: no such folder, and report takes only " \
+        "out=, figure=, size= and step=" in done.stderr, done
 
 
 def main():

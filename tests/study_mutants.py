@@ -49,8 +49,8 @@ MISTAKES = [
      'return _of_step(run, "exposed")'),
     ("copies/ties", "runs.py", '"forward", "backward", "update", "slowed")',
      '"forward", "backward", "update")'),
-    ("copies/ties", "runs.py", 'BESIDE_STEP = ("checkpoint", "evaluate",',
-     'BESIDE_STEP = ("checkpoint",'),
+    ("copies/ties", "runs.py", 'WHOLE_RUN = ("checkpoint", "evaluate")',
+     'WHOLE_RUN = ("checkpoint",)'),
     # tokens of one worker, and bytes of all
     ("copies/ties", "measures.py", "run.context * run.global_batch / step",
      "run.context * run.global_batch / run.world / step"),
@@ -91,7 +91,10 @@ MISTAKES = [
     ("copies/ties", "tables.py", "for p in run.curve:", "for p in run.curve[1:]:"),
     # sentences: the slowest is first; link for wait; the wrong next; a wrong price
     ("copies/models", "answer.py", "(1 if self.timed else -1) *", "1 *"),
-    ("copies/shaped", "answer.py", "if link >= late else", "if link <= late else"),
+    ("copies/shaped", "answer.py", "key=lambda h: -h[0])", "key=lambda h: h[0])"),
+    ("copies/stages", "answer.py", '("join_s_per_step", "it waits', '("exposed_s_per_step", "it waits'),
+    ("copies/stages", "runs.py", '("bubble", "t_bubble_us"), ', ""),
+    ("copies/stages", "measures.py", '_sent(run, "slice_tx")', '_sent(run, "stage_tx")'),
     ("copies/target", "answer.py",
      "[c for c in self.ranked if c not in self.tied]", "self.ranked[1:]"),
     ("copies/ties", "answer.py", "self.behind[-1]", "self.ranked[-1]"),

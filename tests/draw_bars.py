@@ -173,6 +173,8 @@ def util_bars(m):
     p = figure.panels[0]
     assert [t for _, t in p.x_tics] == [m.label(i) for i in range(m.n)]
     assert {t for _, _, t in p.texts} == {"73"} or m.n * most > 36
+    ends = sorted(x for x, _, _ in p.texts)
+    assert all(b - a > 26 for a, b in zip(ends, ends[1:])), f"texts overlap: {ends}"
     assert [k[0] for k in figure.keys] == [f"worker {w}" for w in range(most)]
 
 

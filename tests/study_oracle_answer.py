@@ -172,24 +172,30 @@ class Choice:
 
     def why(self, cell):
         median = self.study.median
-        base = self.study.baseline(cell)
-        if base not in (None, cell) and base.runs:
-            tokens = self.study.ratio(cell, base, "tokens_to_target")[0]
-            rate = self.study.ratio(cell, base, "tokens_per_s")[0]
-            if tokens and tokens > 1.05 and tokens > 1 / rate:
-                return [": it needs ", f(tokens, 2), " times the tokens"]
+        best = self.ranked[0]
+        tokens = self.study.ratio(cell, best, "tokens_to_target")[0]
+        rate = self.study.ratio(cell, best, "tokens_per_s")[0]
+        if tokens and tokens > 1.05 and tokens > 1 / rate:
+            return [": it needs ", f(tokens, 2), " times the tokens of " + self.name(best)]
         step = median(cell, "step_s")
         law = median(cell, "law_exchange_s")
-        held = {words: median(cell, f"{kind}_s_per_step") for kind, words in (
-            ("exposed", "its link is busy for "), ("wait", "it waits for others for "),
-            ("bubble", "it waits for other stages for "),
-            ("join", "it waits for the sums of its slices for "))}
-        held = {words: v for words, v in held.items() if v is not None}
+        def held_up(one):
+            found = {words: median(one, f"{kind}_s_per_step") for kind, words in (
+                ("exposed", "its link is busy for "), ("wait", "it waits for others for "),
+                ("bubble", "it waits for other stages for "),
+                ("join", "it waits for the sums of its slices for "))}
+            return {words: v for words, v in found.items() if v is not None}
+        held = held_up(cell)
         if not held:
             return []
-        if sum(held.values()) < .4 * step:
-            return [": it computes for ", *ms(step - sum(held.values())),
-                    " of each step's ", *ms(step)]
+        computes, idle = step - sum(held.values()), sum(held.values())
+        first_idle = sum(held_up(best).values())
+        first_computes = median(best, "step_s") - first_idle
+        if computes > first_computes and computes - first_computes > idle - first_idle:
+            return [": it computes for ", *ms(computes), " of each step's ", *ms(step),
+                    f", {self.name(best)} for ", *ms(first_computes)]
+        if idle < first_idle:
+            return []
         (words, longest), *others = sorted(held.items(), key=lambda h: h[1], reverse=True)
         said = [": " + words, *ms(longest), " of each step's ", *ms(step),
                 " without computing"]

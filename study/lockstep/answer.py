@@ -193,21 +193,30 @@ class Choice:
         return f"; the next is {self.who(second)}, " + (
             f"which takes {times} as long" if self.timed else f"{times} slower")
 
+    def held_up(self, cell):
+        """[(seconds of a step, what a worker does meanwhile)]"""
+        found = [(self.median(cell, m), what) for m, what in HELD_UP]
+        return [h for h in found if h[0] is not None]
+
     def why(self, cell):
         """Why a cell is last."""
-        base = self.study.baseline(cell)
-        if base is not None and base is not cell and self.study.of(base):
-            tokens = self.study.ratio(cell, base, "tokens_to_target").median
-            rate = self.study.ratio(cell, base, "tokens_per_s").median
-            if tokens and rate and tokens > 1.05 and tokens > 1 / rate:
-                return f": it needs {tokens:.2f} times the tokens"
+        best = self.ranked[0]
+        tokens, rate = (self.study.ratio(cell, best, m).median for m in (
+            "tokens_to_target", "tokens_per_s"))
+        if tokens and rate and tokens > 1.05 and tokens > 1 / rate:
+            return f": it needs {tokens:.2f} times the tokens of {self.who(best)}"
+        held = sorted(self.held_up(cell), key=lambda h: -h[0])
         step = self.median(cell, "step_s")
-        held = [(self.median(cell, m), what) for m, what in HELD_UP]
-        held = sorted((h for h in held if h[0] is not None), key=lambda h: -h[0])
         if step is None or not held:
             return ""
-        if (idle := sum(v for v, _ in held)) < 0.4 * step:
-            return f": it computes for {ms(step - idle)} of each step's {ms(step)}"
+        # Is it held up longer than the first, or does it compute longer?
+        idle, first_idle = (sum(v for v, _ in self.held_up(c)) for c in (cell, best))
+        computes = self.median(best, "step_s") - first_idle
+        if step - idle - computes > max(0, idle - first_idle):
+            return (f": it computes for {ms(step - idle)} of each step's {ms(step)}, "
+                    f"{self.who(best)} for {ms(computes)}")
+        if idle < first_idle:
+            return ""
         said = [f"{what} for {ms(v)}" for v, what in held if v > 0.1 * step or v == held[0][0]]
         text = f": {said[0]} of each step's {ms(step)} without computing"
         text += "".join(f", and {other}" for other in said[1:])

@@ -105,13 +105,18 @@ class Results:
         return head == "sync" or (head in self.runs[0] and head not in HEADS)
 
     def of(self, keys, rows=None):
-        """The rows with these settings. `cell` may leave out a cell's settings."""
+        """The rows with these settings. `cell` may leave out a cell's settings, if no
+        cell has this whole name."""
+        of = self.runs if rows is None else rows
+        more = "" if any(r["cell"] == keys.get("cell") for r in of if "cell" in r) \
+            else r"(?: \w+=\S+)*"
+
         def agrees(row):
             return all(
-                re.fullmatch(re.escape(value) + r"(?: \w+=\S+)*", row["cell"])
+                re.fullmatch(re.escape(value) + more, row["cell"])
                 if key == "cell" else row["backend" if key == "sync" else key] == value
                 for key, value in keys.items())
-        found = [r for r in (self.runs if rows is None else rows) if agrees(r)]
+        found = [r for r in of if agrees(r)]
         if rows is not None:
             return found
         if not found:

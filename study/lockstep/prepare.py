@@ -183,8 +183,9 @@ def memory_parts(study):
     if not any(b.what == "bar" for b in found):
         raise Error("no run has predicted_memory in its summary.json")
     titles = {"optimizer": "optimiser", "mapped": "mapped, of others"}
-    return bars(found, names(cells), [(colour, titles.get(part, part))
-                                      for part, colour in zip(PARTS, PART_COLOURS)],
+    used = {b.name for b in found}
+    return bars(found, names(cells), [(colour, titles.get(part, part)) for part, colour in
+                                      zip(PARTS, PART_COLOURS) if part in used],
                 law="measured peak", right=True)
 
 

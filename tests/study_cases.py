@@ -295,6 +295,9 @@ def rewritten(kept, out):
         "dps": {"step_us": 9000, "off": (1.001, 5)},
         "ring_batch=8": {"step_us": 7000}, "single_batch=4": {"step_us": 12000}})
     (out / "target/command.txt").write_text("baseline.ini\ntarget_loss=4.9\n")
+    copy(kept / "baseline", out / "tokens", 550, {  # the last needs more tokens
+        "dps": {"step_us": 9000, "off": (1.1, 2)}, "ring": {"step_us": 7000}})
+    (out / "tokens/command.txt").write_text("baseline.ini\ntarget_loss=4.9\n")
     # no emulated links; more workers than cores
     one = copy(kept / "links", out / "unshaped", 600)
     set_in_ini(one, "figures = none", "figures = sweep\nbaseline = sync=ring")

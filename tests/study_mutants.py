@@ -133,7 +133,7 @@ MISTAKES = [
     ("copies/late", "answer.py", '(86400, "day")', '(8640, "day")'),
     ("copies/paused", "fair.py", "PAUSE = 600", "PAUSE = 6000"),
     ("copies/paused", "fair.py", "+ (run[\"seconds\"] or 0)", "+ 0"),
-    ("copies/target", "answer.py", "tokens > 1.05 and", "tokens > 5 and"),
+    ("copies/tokens", "answer.py", "tokens > 1.05 and", "tokens > 5 and"),
     # what must be said is not, or is said of too many
     ("copies/few", "answer.py", "FEW = 10", "FEW = 5"),
     ("copies/hosts", "answer.py", "cores = run.hosts *", "cores = 1 *"),

@@ -178,6 +178,10 @@ def report(words):
     folders, own = _take(words, "out", "figure", "size", "step")
     if not folders:
         raise Error("report: the folder is missing; try: lockstep report --help")
+    for word in folders:
+        if "=" in word and not os.path.lexists(word):
+            raise Error(f"report: {visible(word)}: no such folder, and report takes only "
+                        "out=, figure=, size= and step=; try: lockstep report --help")
     if own["size"] and not own["figure"]:
         raise Error("size= requires figure=; try: figure=NAME")
     if len(folders) > 1 and not own["out"]:

@@ -95,6 +95,21 @@ static int try_wires(struct search *s)
     return try_one(s);
 }
 
+// Tries slices with whole rows between the products, and with divided ones.
+static int try_rows(struct search *s)
+{
+    const struct run *r = s->q->job.run;
+    struct mesh_case *c = &s->now.way;
+    bool slices = mesh_size(&c->mesh, MESH_TP) > 1;
+    c->sequence = slices && r->tp_sequence;
+    if (try_wires(s))
+        return -1;
+    if (!slices || asked(s, "tp_sequence"))
+        return 0;
+    c->sequence = true;
+    return try_wires(s);
+}
+
 // Returns how many micro-batches of `batch` sequences make a step; 0 if the
 // step is no multiple of them.
 static int micro_of(const struct search *s, int batch)
@@ -130,7 +145,7 @@ static int try_batch(struct search *s, int batch)
     else
         mesh_cut(&s->q->job, c);
     for (; c->plan.ahead <= most; c->plan.ahead++)
-        if (try_wires(s))
+        if (try_rows(s))
             return -1;
     return 0;
 }

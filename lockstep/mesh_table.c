@@ -9,6 +9,7 @@
 #include "lockstep/sizes.h"
 
 #include <math.h>
+#include <string.h>
 
 // ---- words and numbers
 
@@ -47,6 +48,8 @@ static void print_row(const struct mesh_table *t, const struct mesh_answer *a)
     double tokens = (double)q->global_batch * q->job.model.context;
     double rate = tokens / s->seconds;
     mesh_show(&c->mesh, mesh);
+    if (c->sequence)
+        strcat(mesh, " seq");
     snprintf(sync, sizeof sync, "%s", c->backend->name);
     if (c->backend->shards)
         snprintf(sync, sizeof sync, "%s shard=%d", c->backend->name, c->shard);
@@ -78,6 +81,8 @@ static void print_words(const struct mesh_answer *a)
     if (c->wire != DTYPE_F32)
         printf(" wire=%s", wire_name(c));
     printf(" batch=%d accum=%d", c->batch, c->plan.micro);
+    if (c->sequence)
+        printf(" tp_sequence=1");
     if (c->plan.ahead)
         printf(" ahead=%d", c->plan.ahead);
     if (c->plan.chunks > 1)
@@ -155,6 +160,8 @@ static void print_legend(const struct mesh_table *t)
            "error          of the step, in both directions, because the links' "
            "figures are\n               uncertain\n"
            "memory MB      of the worker that needs most\n"
+           "seq            with tp_sequence=1: slices divide the tokens between the "
+           "products\n"
            "dp, pp, tp MB  sent by the busiest worker in a step, along "
            "each axis\n");
     if (t->gpu)

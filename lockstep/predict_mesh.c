@@ -76,7 +76,7 @@ void predict_mesh_explain(FILE *f)
             "precision, recompute,\noptimizer, wire (without it fp32 and 16 "
             "bits), global_batch (8 for each worker), batch\n(of a "
             "micro-batch; without it the best one), sync, shard, mesh, "
-            "pipeline, chunks,\nahead, stages, workers.\n"
+            "pipeline, chunks,\nahead, stages, tp_sequence, workers.\n"
             "  lockstep predict model=gpt2-xl hosts=8 memory=16gb link=25gbit "
             "inner=200gbit \\\n      tokens=1e9 price=2.5\n");
 }

@@ -1,7 +1,8 @@
 // test_slices.c - a model in slices computes the same as the whole model: its
 // gradients are as near to double precision as the whole model's, and its
 // dropout masks are the same. Tensors that all slices have stay bit-identical.
-// The number of joins is that of the law.
+// The number of exchanges is that of the law. All this is so with whole rows
+// between the products, and with divided ones (model_slices.sequence).
 //
 // All slices are models in this process. Each has a thread of its own, and they
 // exchange numbers at a barrier. No size divides evenly.
@@ -9,6 +10,7 @@
 #include "base/base.h"
 #include "base/rng.h"
 #include "model/part.h"
+#include "sync/law_mesh.h"
 #include "tests/reference_gpt2.h"
 #include "tests/test.h"
 #include "tests/tiny_model.h"
@@ -30,12 +32,12 @@ static const struct model_config odd = {.layers = LAYERS,
 struct world {
     pthread_barrier_t barrier;
     int n;
-    float *at[SLICES]; // the buffer that each member exchanges now
+    void *at[SLICES]; // the buffer that each member exchanges now
 };
 
 struct member {
     struct world *world;
-    int rank, joins;
+    int rank, joins, gathers, norms; // counted
     struct model_slices slices;
     float sum[SUM];
     struct bench b;
@@ -43,27 +45,32 @@ struct member {
     pthread_t thread;
 };
 
-static void publish(struct member *m, float *v)
+static void publish(struct member *m, void *v)
 {
     m->world->at[m->rank] = v;
     pthread_barrier_wait(&m->world->barrier);
 }
 
-static int join(void *ctx, float *v, size_t n)
+// v[from, from + n) := the sum over all members.
+static int sum(struct member *m, float *v, size_t from, size_t n)
 {
-    struct member *m = ctx;
     float all[SUM];
     assert_true(n <= SUM);
     publish(m, v);
     for (size_t i = 0; i < n; i++) {
         all[i] = 0;
         for (int r = 0; r < m->world->n; r++)
-            all[i] += m->world->at[r][i];
+            all[i] += ((const float *)m->world->at[r])[from + i];
     }
     pthread_barrier_wait(&m->world->barrier);
-    memcpy(v, all, n * sizeof *v);
+    memcpy(v + from, all, n * sizeof *v);
     m->joins++;
     return 0;
+}
+
+static int join(void *ctx, float *v, size_t n)
+{
+    return sum(ctx, v, 0, n);
 }
 
 static int gather(void *ctx, float *v, size_t each)
@@ -72,9 +79,50 @@ static int gather(void *ctx, float *v, size_t each)
     publish(m, v);
     for (int r = 0; r < m->world->n; r++)
         if (r != m->rank)
-            memcpy(v + (size_t)r * each, m->world->at[r] + (size_t)r * each,
+            memcpy(v + (size_t)r * each,
+                   (const float *)m->world->at[r] + (size_t)r * each,
                    each * sizeof *v);
     pthread_barrier_wait(&m->world->barrier);
+    m->norms += each == 2 * CHANNELS;
+    return 0;
+}
+
+// The rows of member r.
+static struct part_share rows_of(const struct member *m, int r, size_t rows)
+{
+    struct model_config c = m->b.job.config;
+    c.part.slice = r;
+    return part_rows(&c, rows);
+}
+
+// Rows of other members are spoilt, as a ring may spoil them.
+static int scatter_rows(void *ctx, float *v, size_t rows)
+{
+    struct member *m = ctx;
+    struct part_share own = rows_of(m, m->rank, rows);
+    float keep[SUM];
+    size_t at = (size_t)own.first * CHANNELS, n = (size_t)own.n * CHANNELS;
+    sum(m, v, at, n);
+    pthread_barrier_wait(&m->world->barrier); // all have read v
+    memcpy(keep, v + at, n * sizeof *v);
+    memset(v, 0xff, rows * CHANNELS * sizeof *v);
+    memcpy(v + at, keep, n * sizeof *v);
+    return 0;
+}
+
+static int gather_rows(void *ctx, void *v, size_t rows)
+{
+    struct member *m = ctx;
+    size_t row = CHANNELS * dtype_bytes(m->b.job.precision);
+    publish(m, v);
+    for (int r = 0; r < m->world->n; r++) {
+        struct part_share s = rows_of(m, r, rows);
+        if (r != m->rank)
+            memcpy((char *)v + s.first * row,
+                   (const char *)m->world->at[r] + s.first * row, s.n * row);
+    }
+    pthread_barrier_wait(&m->world->barrier);
+    m->gathers++;
     return 0;
 }
 
@@ -85,7 +133,8 @@ static int copy_in(void *ctx, size_t off, size_t n, size_t at)
     return 0;
 }
 
-static void open_member(struct member *m, const struct bench *whole)
+static void open_member(struct member *m, const struct bench *whole,
+                        bool sequence)
 {
     struct bench from = *whole, *both[] = {&m->b, &from};
     struct model_job job = whole->job;
@@ -98,7 +147,13 @@ static void open_member(struct member *m, const struct bench *whole)
     m->b.grads = job.grads = mem_alloc(n, sizeof(float));
     memset(job.grads, 0xff, n * sizeof(float));
     memset(m->sum, 0xff, sizeof m->sum);
-    m->slices = (struct model_slices){join, gather, m, m->sum};
+    m->slices = (struct model_slices){.join = join,
+                                      .gather = gather,
+                                      .ctx = m,
+                                      .sum = m->sum,
+                                      .sequence = sequence,
+                                      .scatter_rows = scatter_rows,
+                                      .gather_rows = gather_rows};
     job.slices = &m->slices;
     part_ranges(&job.config, 0, n, copy_in, both);
     m->b.job = job;
@@ -108,7 +163,7 @@ static void open_member(struct member *m, const struct bench *whole)
 // Runs `body` as every slice of the model at the same time. The caller calls
 // end_slices().
 static struct member *run_slices(const struct bench *whole, int slices,
-                                 void *(*body)(void *))
+                                 bool sequence, void *(*body)(void *))
 {
     struct world *w = mem_alloc(1, sizeof *w);
     struct member *all = mem_alloc((size_t)slices, sizeof *all);
@@ -117,7 +172,7 @@ static struct member *run_slices(const struct bench *whole, int slices,
     for (int r = 0; r < slices; r++) {
         all[r].world = w;
         all[r].rank = r;
-        open_member(&all[r], whole);
+        open_member(&all[r], whole, sequence);
     }
     for (int r = 0; r < slices; r++)
         assert_int_equal(pthread_create(&all[r].thread, NULL, body, &all[r]),
@@ -290,6 +345,13 @@ static void *train_once(void *arg)
     return NULL;
 }
 
+static void *train_rows(void *arg)
+{
+    struct member *m = arg;
+    m->loss = train(&m->b);
+    return NULL;
+}
+
 // The whole model on one thread, with weights that 16-bit formats hold exactly.
 static struct bench begin_whole(enum dtype format, bool recompute, float drop)
 {
@@ -305,16 +367,26 @@ static struct bench begin_whole(enum dtype format, bool recompute, float drop)
     return b;
 }
 
-// The joins of forward and backward together. With recompute, backward repeats
-// one join of forward in each layer.
-static int joins(bool recompute)
+// A member has made the exchanges that the law says: `steps` times those of
+// forward and backward, and `evals` times those of an evaluation.
+static void check_exchanges(const struct member *m, int steps, int evals)
 {
-    return 4 * LAYERS + 2 + (recompute ? LAYERS : 0);
+    const struct law_mesh l = {.stages = 1,
+                               .layers = LAYERS,
+                               .slices = m->world->n,
+                               .recompute = m->b.job.recompute,
+                               .sequence = m->slices.sequence};
+    int joins = law_mesh_joins(&l, false), rows = law_mesh_gathers(&l, false);
+    assert_int_equal(m->joins, steps * (joins + law_mesh_joins(&l, true)) +
+                                   evals * joins);
+    // an evaluation gathers the head's input, too
+    assert_int_equal(m->gathers, steps * (rows + law_mesh_gathers(&l, true)) +
+                                     evals * (rows + l.sequence));
+    assert_int_equal(m->norms, steps * law_mesh_norms(&l, true));
 }
 
-static void slices_are_as_near_to_the_truth(void **state)
+static void check_truth(bool sequence)
 {
-    (void)state;
     struct bench b = begin_whole(DTYPE_F32, false, 0);
     struct truth *t = find_truth(&b);
     end(&b);
@@ -325,7 +397,7 @@ static void slices_are_as_near_to_the_truth(void **state)
         double local = error_of(b.grads, t);
         assert_int_equal(model_eval(b.m, b.x, b.y, ROWS, &eval), 0);
         for (int slices = 2; slices <= SLICES; slices++) {
-            struct member *all = run_slices(&b, slices, train_once);
+            struct member *all = run_slices(&b, slices, sequence, train_once);
             float *grads = assembled(all, true);
             double error = error_of(grads, t);
             if (error > 1.5 * local)
@@ -335,7 +407,7 @@ static void slices_are_as_near_to_the_truth(void **state)
             for (int r = 0; r < slices; r++) {
                 assert_true(all[r].loss == all[0].loss);
                 assert_true(all[r].eval == all[0].eval);
-                assert_int_equal(all[r].joins, joins(again) + 2 * LAYERS + 1);
+                check_exchanges(&all[r], 1, 1);
             }
             double bound = 1.5 * fabs(loss - t->loss) + 1e-6 * t->loss;
             assert_true(fabs(all->loss - t->loss) <= bound);
@@ -346,6 +418,34 @@ static void slices_are_as_near_to_the_truth(void **state)
         end(&b);
     }
     mem_free(t);
+}
+
+static void slices_are_as_near_to_the_truth(void **state)
+{
+    (void)state;
+    check_truth(false);
+}
+
+static void slices_of_rows_are_as_near(void **state)
+{
+    (void)state;
+    check_truth(true);
+}
+
+// Two tokens in four slices: two slices have no row of the residual stream.
+static void a_slice_may_have_no_rows(void **state)
+{
+    (void)state;
+    struct model_config c = odd;
+    struct bench b = begin(c, DTYPE_F32, 1, 2);
+    float loss = train(&b);
+    struct member *all = run_slices(&b, SLICES, true, train_rows);
+    float *grads = assembled(all, true);
+    assert_true(fabsf(all->loss - loss) <= 1e-6f * loss);
+    assert_true(distance(grads, b.grads, b.n) <= 1e-5);
+    mem_free(grads);
+    end_slices(all);
+    end(&b);
 }
 
 // ---- training
@@ -379,12 +479,11 @@ static const float *replicated(const struct member *m, int i, size_t *n)
 
 // Trains with dropout. The masks must be those of the whole model: other masks
 // would change the first digits of the parameters.
-static void replicas_stay_equal_to_the_bit(void **state)
+static void check_bits(bool sequence)
 {
-    (void)state;
     for (int k = 0; k < 6; k++) {
         struct bench b = begin_whole((enum dtype)(k / 2), k % 2, 0.1f);
-        struct member *all = run_slices(&b, 2 + k % 3, train_long);
+        struct member *all = run_slices(&b, 2 + k % 3, sequence, train_long);
         int count = 0;
         for (int i = 0; i < model_ntensors(&odd); i++)
             for (int r = 1; r < all->world->n; r++) {
@@ -395,7 +494,7 @@ static void replicas_stay_equal_to_the_bit(void **state)
                 count += r == 1 && n;
             }
         assert_int_equal(count, 1 + 6 * LAYERS + 2); // wpe, ln, biases
-        assert_int_equal(all->joins, STEPS * joins(k % 2));
+        check_exchanges(all, STEPS, 0);
         float *params = assembled(all, false), *before = copy(b.params, b.n);
         for (int step = 1; step <= STEPS; step++)
             descend(&b, step);
@@ -412,12 +511,27 @@ static void replicas_stay_equal_to_the_bit(void **state)
     }
 }
 
+static void replicas_stay_equal_to_the_bit(void **state)
+{
+    (void)state;
+    check_bits(false);
+}
+
+static void slices_of_rows_stay_equal(void **state)
+{
+    (void)state;
+    check_bits(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_tile_the_model),
         cmocka_unit_test(slices_are_as_near_to_the_truth),
+        cmocka_unit_test(slices_of_rows_are_as_near),
+        cmocka_unit_test(a_slice_may_have_no_rows),
         cmocka_unit_test(replicas_stay_equal_to_the_bit),
+        cmocka_unit_test(slices_of_rows_stay_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

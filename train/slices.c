@@ -1,7 +1,8 @@
 // slices.c - sums over the slices of a model. The slices of a stage are a group
-// of their own.
+// of their own. With tp_sequence=1 they are two groups, because the chunks of a
+// group are whole grains: floats, or rows.
 //
-// The group has no thread: forward and backward wait for each join anyway, so
+// The groups have no thread: forward and backward wait for each join anyway, so
 // the calling thread moves the data.
 
 #include "train/slices.h"
@@ -25,7 +26,8 @@
 
 struct slices {
     struct model_slices job;
-    struct group *group;
+    struct group *group, *rows; // the chunks of `rows` are whole rows; NULL
+                                // without tp_sequence=1
     int joins;   // since the last norm; numbers their spans
     bool aligns; // replicas add in a different order on each slice
 };
@@ -65,9 +67,9 @@ const struct model_slices *slices_job(const struct trainer *t)
 
 // Waits for a ticket. After a failure it sleeps a moment, so that the
 // supervisor sees the death of another slice, the cause, before our exit.
-static int await_slices(struct trainer *t, int rc, uint64_t ticket)
+static int await_slices(struct group *g, int rc, uint64_t ticket)
 {
-    rc = rc || group_await(t->slices->group, ticket) ? -1 : 0;
+    rc = rc || group_await(g, ticket) ? -1 : 0;
     if (rc)
         cluster_let_cause_show();
     return rc;
@@ -75,23 +77,24 @@ static int await_slices(struct trainer *t, int rc, uint64_t ticket)
 
 typedef int group_verb(struct group *, const struct group_vector *, uint64_t *);
 
-static int move(struct trainer *t, group_verb *verb, float *v, size_t n)
+static int move(struct trainer *t, struct group *g, group_verb *verb,
+                struct group_vector v)
 {
-    struct group_vector all = group_floats(v, n);
     uint64_t ticket = 0;
-    all.awaited = true;
+    v.awaited = true;
     span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins++);
-    int rc = verb(t->slices->group, &all, &ticket);
-    rc = await_slices(t, rc, ticket);
+    int rc = verb(g, &v, &ticket);
+    rc = await_slices(g, rc, ticket);
     span_end(t->observe.lane);
     return rc;
 }
 
 // The time of an exchange is not part of the worker's computing time.
-static int exchange(struct trainer *t, group_verb *verb, float *v, size_t n)
+static int exchange(struct trainer *t, struct group *g, group_verb *verb,
+                    struct group_vector v)
 {
     uint64_t start = now_ns();
-    int rc = move(t, verb, v, n);
+    int rc = move(t, g, verb, v);
     uint64_t took = now_ns() - start;
     t->join_ns += took;
     sync_waited(t->sync, took);
@@ -100,14 +103,36 @@ static int exchange(struct trainer *t, group_verb *verb, float *v, size_t n)
 
 static int join(void *ctx, float *v, size_t n)
 {
-    return exchange(ctx, group_all_reduce, v, n);
+    struct trainer *t = ctx;
+    return exchange(t, t->slices->group, group_all_reduce, group_floats(v, n));
 }
 
 static int gather(void *ctx, float *v, size_t each)
 {
     struct trainer *t = ctx;
-    return exchange(t, group_all_gather, v,
-                    each * (size_t)t->slices->group->size);
+    struct group *g = t->slices->group;
+    return exchange(t, g, group_all_gather,
+                    group_floats(v, each * (size_t)g->size));
+}
+
+static int scatter_rows(void *ctx, float *v, size_t rows)
+{
+    struct trainer *t = ctx;
+    size_t n = rows * (size_t)t->config.channels;
+    return exchange(t, t->slices->rows, group_reduce_scatter,
+                    group_floats(v, n));
+}
+
+static int gather_rows(void *ctx, void *v, size_t rows)
+{
+    struct trainer *t = ctx;
+    enum dtype type = config_format(&t->run);
+    const struct group_vector all = {.data = v,
+                                     .n = rows * (size_t)t->config.channels,
+                                     .type = type,
+                                     .wire = type,
+                                     .scale = 1};
+    return exchange(t, t->slices->rows, group_all_gather, all);
 }
 
 int slices_sum(struct trainer *t, double *squares)
@@ -128,7 +153,7 @@ int slices_sum(struct trainer *t, double *squares)
         return -1;
     all[g->rank] = *squares;
     int rc = group_all_gather(g, &v, &ticket);
-    rc = await_slices(t, rc, ticket);
+    rc = await_slices(g, rc, ticket);
     *squares = 0;
     for (int s = 0; s < g->size; s++)
         *squares += all[s];
@@ -138,10 +163,14 @@ int slices_sum(struct trainer *t, double *squares)
 
 // ---- tensors that are whole on every slice
 
+static size_t batch_rows(const struct trainer *t)
+{
+    return (size_t)t->run.batch * (size_t)t->config.context;
+}
+
 static size_t sum_n(const struct trainer *t)
 {
-    return (size_t)t->run.batch * (size_t)t->config.context *
-           (size_t)t->config.channels;
+    return batch_rows(t) * (size_t)t->config.channels;
 }
 
 // Treats the elements that slices do not divide as one vector. Copies elements
@@ -181,7 +210,8 @@ int slices_align(struct trainer *t)
             copy_undivided(t, from, n, false);
         else
             memset(t->slices->job.sum, 0, n * sizeof(float));
-        if (move(t, group_all_reduce, t->slices->job.sum, n))
+        if (move(t, t->slices->group, group_all_reduce,
+                 group_floats(t->slices->job.sum, n)))
             return fail("%s (step %d)", fail_message(), t->step + 1);
         copy_undivided(t, from, n, true);
     }
@@ -211,6 +241,12 @@ static int check_order(struct trainer *t)
 
 // ---- open and close
 
+size_t slices_rows(const struct trainer *t)
+{
+    return t->run.tp_sequence ? (size_t)part_rows(&t->config, batch_rows(t)).n
+                              : batch_rows(t);
+}
+
 size_t slices_bytes(const struct trainer *t)
 {
     return t->slices ? sum_n(t) * sizeof(float) : 0;
@@ -223,7 +259,13 @@ int slices_buffer(struct trainer *t)
     float *sum = device_is_host(t->dev)
                      ? device_alloc_shared(t->dev, sum_n(t), sizeof(float))
                      : device_host_alloc(t->dev, sum_n(t), sizeof(float));
-    t->slices->job = (struct model_slices){join, gather, t, sum};
+    t->slices->job = (struct model_slices){.join = join,
+                                           .gather = gather,
+                                           .ctx = t,
+                                           .sum = sum,
+                                           .sequence = t->run.tp_sequence,
+                                           .scatter_rows = scatter_rows,
+                                           .gather_rows = gather_rows};
     return sum ? 0 : -1;
 }
 
@@ -269,25 +311,36 @@ static const struct group_ops *choose_carrier(const struct trainer *t,
     return can < 0 ? NULL : can ? &ring_shm : &ring_tcp;
 }
 
-int slices_open(struct trainer *t)
+// Opens a group whose chunks are whole grains. NULL after fail().
+static struct group *open_group(struct trainer *t, size_t grain)
 {
-    if (!t->slices)
-        return 0;
     struct group_job job = {
         .name = "slices",
         .cluster = t->row,
         .dev = t->dev,
-        .grain = 1, // of gather()
+        .grain = grain,
         .depth = 2,
         .iface = t->run.settings.iface,
     };
-    if (check_means(t) || check_order(t))
-        return -1;
     const struct group_ops *carrier = choose_carrier(t, &job);
     struct group *g = carrier ? group_open(carrier, &job) : NULL;
-    t->slices->group = g;
-    return g ? group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float))
-             : -1;
+    if (g && group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float)))
+        group_close(&g);
+    return g;
+}
+
+int slices_open(struct trainer *t)
+{
+    struct slices *s = t->slices;
+    if (!s)
+        return 0;
+    if (check_means(t) || check_order(t))
+        return -1;
+    s->group = open_group(t, 1);
+    if (!s->group || !s->job.sequence)
+        return s->group ? 0 : -1;
+    s->rows = open_group(t, (size_t)t->config.channels);
+    return s->rows ? 0 : -1;
 }
 
 void slices_close(struct trainer *t)
@@ -295,6 +348,7 @@ void slices_close(struct trainer *t)
     struct slices *s = t->slices;
     if (!s)
         return;
+    group_close(&s->rows);
     group_close(&s->group);
     (device_is_host(t->dev) ? device_free : device_host_free)(t->dev,
                                                               s->job.sum);
@@ -304,5 +358,11 @@ void slices_close(struct trainer *t)
 
 struct group_stats slices_moved(const struct trainer *t)
 {
-    return t->slices ? t->slices->group->stats : (struct group_stats){0};
+    struct group_stats moved = {0};
+    if (!t->slices)
+        return moved;
+    moved = t->slices->group->stats;
+    if (t->slices->rows)
+        group_stats_add(&moved, &t->slices->rows->stats);
+    return moved;
 }

@@ -361,6 +361,9 @@ static int check_mesh(const struct run *r, const struct backend *b)
     int ranks = mesh_ranks(m), stages = mesh_size(m, MESH_PP);
     if (stages == 1 && check_no_stages(r))
         return -1;
+    if (r->tp_sequence && mesh_size(m, MESH_TP) == 1)
+        return fail("tp_sequence=1 divides the tokens among slices, and mesh= "
+                    "has no slices; try: mesh=tp2");
     if (config_asked(r, "iface") && !config_listens(r))
         return fail("iface=: %s does not listen for other workers; try: leave "
                     "it out",
@@ -400,6 +403,10 @@ static int check_pace(const struct run *r, const struct backend *b)
                     r->settings.shard);
     if (strcmp(r->device, "cpu"))
         return fail("pace=: device=%s computes; try: device=cpu", r->device);
+    if (r->tp_sequence)
+        return fail("pace=: a worker that sleeps makes the joins of slices, "
+                    "but not the exchanges of tp_sequence=1; try: "
+                    "tp_sequence=0");
     return 0;
 }
 

@@ -167,10 +167,9 @@ void cuda_embed_words(void *queue, enum dtype format, float *out,
 }
 
 void cuda_embed_places(void *queue, enum dtype format, void *out,
-                       const float *words, const void *wpe, int B, int T, int C,
-                       const struct mask *mask)
+                       const float *words, const void *wpe, size_t rows, int T,
+                       int C, const struct mask *mask)
 {
-    size_t rows = (size_t)B * T;
     struct mask m = *mask;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;

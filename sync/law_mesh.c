@@ -31,14 +31,9 @@ double law_mesh_stages(const struct law_mesh *m)
            16.0 * (m->stages - 1);
 }
 
-int law_mesh_layer_joins(const struct law_mesh *m, int backward)
-{
-    return (2 + (backward && m->recompute)) * m->layers;
-}
-
 int law_mesh_joins(const struct law_mesh *m, int backward)
 {
-    return law_mesh_layer_joins(m, backward) +
+    return (2 + (backward && m->recompute)) * m->layers +
            (backward ? is_last(m) : is_first(m));
 }
 

@@ -131,6 +131,25 @@ static void rows_have_the_same_bits_everywhere(void **state)
     assert_same_files("memory", "again", 4);
 }
 
+// Slices that sleep make the exchanges of training, but for the loss.
+static void paced_slices_move_the_same_bytes(void **state)
+{
+    (void)state;
+    for (int rows = 0; rows <= 4; rows += 4) {
+        char words[256];
+        snprintf(words, sizeof words,
+                 "sync=ring mesh=tp3 transport=tcp steps=2 pace=1,1 "
+                 "tp_sequence=%d",
+                 rows > 0);
+        train(words, "paced");
+        for (int r = 0; r < 3; r++) {
+            double sent[4], loss = MICRO * 4 * 2 * 3 * B * T;
+            assert_int_equal(job_column("paced", "slice_tx", r, sent, 4), 2);
+            assert_true(sent[1] == law(3, r, rows) - loss);
+        }
+    }
+}
+
 // ---- with replicas and stages
 
 static void slices_of_replicas_and_stages(void **state)
@@ -293,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_train_as_the_whole),
         cmocka_unit_test(rows_have_the_same_bits_everywhere),
+        cmocka_unit_test(paced_slices_move_the_same_bytes),
         cmocka_unit_test(slices_of_replicas_and_stages),
         cmocka_unit_test(rows_of_replicas_and_stages),
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),

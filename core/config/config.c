@@ -403,10 +403,6 @@ static int check_pace(const struct run *r, const struct backend *b)
                     r->settings.shard);
     if (strcmp(r->device, "cpu"))
         return fail("pace=: device=%s computes; try: device=cpu", r->device);
-    if (r->tp_sequence)
-        return fail("pace=: a worker that sleeps makes the joins of slices, "
-                    "but not the exchanges of tp_sequence=1; try: "
-                    "tp_sequence=0");
     return 0;
 }
 

@@ -160,8 +160,7 @@ static void print_legend(const struct mesh_table *t)
            "error          of the step, in both directions, because the links' "
            "figures are\n               uncertain\n"
            "memory MB      of the worker that needs most\n"
-           "seq            with tp_sequence=1: slices divide the tokens between the "
-           "products\n"
+           "seq            with tp_sequence=1: slices divide the tokens, too\n"
            "dp, pp, tp MB  sent by the busiest worker in a step, along "
            "each axis\n");
     if (t->gpu)

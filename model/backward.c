@@ -186,8 +186,7 @@ static int attention_backward(struct back *b, int i)
         state_attention(m, job->batch, job->tokens, b->step, i);
     m->k->attention_backward(m->dwide, m->datt, l->att, l->lse, l->qkv, &a);
     if (branch_input_gradient(b, m->dwide, layer_at(i, QKV_W), 3 * H) ||
-        norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1,
-                      true) ||
+        norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true) ||
         rows_gather(m, m->norm, b->rows))
         return -1;
     weight_gradient(b, layer_at(i, QKV_W), m->norm, m->dwide, C, 3 * H);

@@ -96,6 +96,7 @@ foreach(test attention model_ops model_grad model_formats model_blocks stages
   endif()
 endforeach()
 if(TARGET test_slices)
+  target_sources(test_slices PRIVATE tests/slice_members.c)
   target_link_libraries(test_slices PRIVATE law)
 endif()
 # Tests attention on tiles in plain C, with vectors of 4 and of 16 numbers,

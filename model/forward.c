@@ -55,8 +55,8 @@ static void widen(struct model *m, int i, size_t rows)
     m->ops->product(m, &j);
 }
 
-// In this worker's rows: sum = res + mask(branch), m->norm = LayerNorm(sum) with
-// tensors w and w + 1. Adds the bias, tensor b, to the branch first if the
+// In this worker's rows: sum = res + mask(branch), m->norm = LayerNorm(sum)
+// with tensors w and w + 1. Adds the bias, tensor b, to the branch first if the
 // product has not. b is 0 if there is no branch.
 static void add_norm(struct model *m, void *sum, const void *res,
                      const void *branch, int b, int w, float *mean, float *rstd,
@@ -187,9 +187,8 @@ static int embed(struct model *m, int B, int T, const struct model_step *step)
     if (divides_rows(m) ? m->ops->scatter_rows(m, rows)
                         : m->ops->join(m, rows * C))
         return -1;
-    m->k->embed_places(m->layers->in,
-                       m->sum + m->own_rows.first * (size_t)C, weight_at(m, 1),
-                       m->own_rows.n, T, C, &mask);
+    m->k->embed_places(m->layers->in, m->sum + m->own_rows.first * (size_t)C,
+                       weight_at(m, 1), m->own_rows.n, T, C, &mask);
     return 0;
 }
 

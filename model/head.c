@@ -78,8 +78,7 @@ static int slice_loss(struct model *m, size_t row, int n, void *dlogits,
     }
     struct loss_part *own = m->parts + (size_t)p->slice * n;
     m->k->loss_parts(own, m->logits, y, m->words, n);
-    if (m->ops->gather(m, &m->parts->max,
-                       n * sizeof *m->parts / sizeof(float)))
+    if (m->ops->gather(m, &m->parts->max, n * sizeof *m->parts / sizeof(float)))
         return -1;
     m->k->loss_joined(losses, dlogits, m->logits, m->parts, p->slices, p->slice,
                       y, m->words, n, factor);

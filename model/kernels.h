@@ -23,7 +23,7 @@
 
 // Which elements dropout drops. threshold 0: none.
 struct mask {
-    uint64_t key, row; // the tensor begins with row `row` of the mask
+    uint64_t key, row;  // the tensor begins with row `row` of the mask
     uint32_t threshold; // rate * 2^32
     float keep;         // 1 / (1 - rate)
 };

@@ -53,11 +53,11 @@ static inline int block_first(int b)
 void layers_offsets(const struct model_config *c, size_t *off);
 
 // The results of a layer's forward that backward needs: 10 C numbers a token. A
-// `void *` holds numbers in the model's format. N = B*T rows, and N' of them are
-// this worker's: all of them, or a slice's share with model_slices.sequence. A
-// slice has its share of qkv, att, pre and lse. With recompute a layer keeps
-// only `in`. All layers share the memory of the rest, which forward_again()
-// fills.
+// `void *` holds numbers in the model's format. N = B*T rows, and N' of them
+// are this worker's: all of them, or a slice's share with
+// model_slices.sequence. A slice has its share of qkv, att, pre and lse. With
+// recompute a layer keeps only `in`. All layers share the memory of the rest,
+// which forward_again() fills.
 struct layer {
     void *in;             // (N', C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)

@@ -10,9 +10,9 @@
 //                works in place
 //
 // Slices divide 8 C of a layer's 10 C, and the scratch of 4C. Sums over slices
-// are computed in a vector of the trainer, which in fp32 is also branch. If they
-// divide the rows, too, they divide all of a layer's 10 C, and branch and dres;
-// there is always the C for dropout, into which rows are gathered.
+// are computed in a vector of the trainer, which in fp32 is also branch. Slices
+// that divide the rows, too, divide all of a layer's 10 C, and branch and dres;
+// they always have the C for dropout, into which rows are gathered.
 //
 // A stage of a pipeline has the first line once for each activation slot, C
 // numbers for each input, and a dres for each edge.

@@ -5,10 +5,10 @@
 // out; state_bytes() calls the same function without the block, so the
 // predicted size is exact.
 //
-// A `void *` tensor holds numbers in the model's format. N = B*T rows, and N' of
-// them are own_rows. Tensors are in the device's memory, tables in the host's.
-// On a GPU the functions here put work into the compute queue and do not wait
-// for it.
+// A `void *` tensor holds numbers in the model's format. N = B*T rows, and N'
+// of them are own_rows. Tensors are in the device's memory, tables in the
+// host's. On a GPU the functions here put work into the compute queue and do
+// not wait for it.
 
 #ifndef MODEL_STATE_H
 #define MODEL_STATE_H
@@ -211,8 +211,8 @@ static inline int branch_join(struct model *m, size_t rows)
     return 0;
 }
 
-// forward.c: sets the layers, the buffers and the rows that forward and backward
-// use in a pass over `rows` rows.
+// forward.c: sets the layers, the buffers and the rows that forward and
+// backward use in a pass over `rows` rows.
 void state_begin_pass(struct model *m, const struct model_pass *p, size_t rows);
 
 // forward.c: computes the pass's layers for B sequences of T tokens; the

@@ -304,7 +304,7 @@ static void too_many_slices_are_refused(void **state)
                       "a head or a word; try: tp5 or fewer");
     job_run(&j, 30, "%s sync=ring mesh=dp2 tp_sequence=1 out=none", same);
     assert_status(&j, 1);
-    assert_prints(&j, "mesh= has no slices; try: mesh=tp2");
+    assert_prints(&j, "is for the slices of a mesh; try: mesh=tp2");
 }
 
 int main(void)

@@ -28,7 +28,7 @@ struct slices {
     struct model_slices job;
     struct group *group, *rows; // the chunks of `rows` are whole rows; NULL
                                 // without tp_sequence=1
-    int joins;   // since the last norm; numbers their spans
+    int joins;                  // since the last norm; numbers their spans
     bool aligns; // replicas add in a different order on each slice
 };
 

@@ -98,16 +98,15 @@ static int try_wires(struct search *s)
 // Tries slices with whole rows between the products, and with divided ones.
 static int try_rows(struct search *s)
 {
-    const struct run *r = s->q->job.run;
     struct mesh_case *c = &s->now.way;
-    bool slices = mesh_size(&c->mesh, MESH_TP) > 1;
-    c->sequence = slices && r->tp_sequence;
     if (try_wires(s))
         return -1;
-    if (!slices || asked(s, "tp_sequence"))
+    if (mesh_size(&c->mesh, MESH_TP) == 1 || asked(s, "tp_sequence"))
         return 0;
     c->sequence = true;
-    return try_wires(s);
+    int rc = try_wires(s);
+    c->sequence = false;
+    return rc;
 }
 
 // Returns how many micro-batches of `batch` sequences make a step; 0 if the
@@ -126,6 +125,7 @@ static int try_batch(struct search *s, int batch)
     bool stages = mesh_size(&c->mesh, MESH_PP) > 1;
     int most = r->ahead;
     c->batch = batch;
+    c->sequence = r->tp_sequence && mesh_size(&c->mesh, MESH_TP) > 1;
     c->plan = (struct pipeline){PIPELINE_NAIVE, 1, micro_of(s, batch), 1, 0};
     if (!c->plan.micro)
         return 0;

@@ -22,7 +22,7 @@ __device__ inline void put_places(T *out, float v[4], const T *wpe, size_t i,
 {
     size_t row = i * 4 / C, c = i * 4 % C;
     float place[4];
-    load4(place, wpe + row % tokens * C + c);
+    load4(place, wpe + (mask.row + row) % tokens * C + c);
     uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
     for (int k = 0; k < 4; k++) {
         v[k] += place[k];

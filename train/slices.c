@@ -1,8 +1,7 @@
 // slices.c - sums over the slices of a model. The slices of a stage are a group
-// of their own. With tp_sequence=1 they are two groups, because the chunks of a
-// group are whole grains: floats, or rows.
+// of their own.
 //
-// The groups have no thread: forward and backward wait for each join anyway, so
+// The group has no thread: forward and backward wait for each join anyway, so
 // the calling thread moves the data.
 
 #include "train/slices.h"
@@ -26,10 +25,10 @@
 
 struct slices {
     struct model_slices job;
-    struct group *group, *rows; // the chunks of `rows` are whole rows; NULL
-                                // without tp_sequence=1
-    int joins;                  // since the last norm; numbers their spans
-    bool aligns; // replicas add in a different order on each slice
+    struct group *group;
+    size_t *lengths; // of the chunks of a vector of rows, by slice
+    int joins;       // since the last norm; numbers their spans
+    bool aligns;     // replicas add in a different order on each slice
 };
 
 // Whether the slices have different lengths: 1, 0, or -1 after fail().
@@ -77,9 +76,9 @@ static int await_slices(struct group *g, int rc, uint64_t ticket)
 
 typedef int group_verb(struct group *, const struct group_vector *, uint64_t *);
 
-static int move(struct trainer *t, struct group *g, group_verb *verb,
-                struct group_vector v)
+static int move(struct trainer *t, group_verb *verb, struct group_vector v)
 {
+    struct group *g = t->slices->group;
     uint64_t ticket = 0;
     v.awaited = true;
     span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins++);
@@ -90,11 +89,10 @@ static int move(struct trainer *t, struct group *g, group_verb *verb,
 }
 
 // The time of an exchange is not part of the worker's computing time.
-static int exchange(struct trainer *t, struct group *g, group_verb *verb,
-                    struct group_vector v)
+static int exchange(struct trainer *t, group_verb *verb, struct group_vector v)
 {
     uint64_t start = now_ns();
-    int rc = move(t, g, verb, v);
+    int rc = move(t, verb, v);
     uint64_t took = now_ns() - start;
     t->join_ns += took;
     sync_waited(t->sync, took);
@@ -103,36 +101,40 @@ static int exchange(struct trainer *t, struct group *g, group_verb *verb,
 
 static int join(void *ctx, float *v, size_t n)
 {
-    struct trainer *t = ctx;
-    return exchange(t, t->slices->group, group_all_reduce, group_floats(v, n));
+    return exchange(ctx, group_all_reduce, group_floats(v, n));
 }
 
 static int gather(void *ctx, float *v, size_t each)
 {
     struct trainer *t = ctx;
-    struct group *g = t->slices->group;
-    return exchange(t, g, group_all_gather,
-                    group_floats(v, each * (size_t)g->size));
+    size_t n = each * (size_t)t->slices->group->size;
+    return exchange(t, group_all_gather, group_floats(v, n));
+}
+
+// A vector (rows, C) whose chunks are the rows of each slice (part_rows()).
+static struct group_vector rows_of(struct trainer *t, void *v, size_t rows,
+                                   enum dtype type)
+{
+    struct slices *s = t->slices;
+    size_t C = (size_t)t->config.channels;
+    for (int c = 0; c < s->group->size; c++)
+        s->lengths[c] = group_chunk(rows, 1, s->group->size, c).n * C;
+    struct group_vector all = group_plain(v, rows * C, type);
+    all.lengths = s->lengths;
+    return all;
 }
 
 static int scatter_rows(void *ctx, float *v, size_t rows)
 {
-    struct trainer *t = ctx;
-    size_t n = rows * (size_t)t->config.channels;
-    return exchange(t, t->slices->rows, group_reduce_scatter,
-                    group_floats(v, n));
+    return exchange(ctx, group_reduce_scatter,
+                    rows_of(ctx, v, rows, DTYPE_F32));
 }
 
 static int gather_rows(void *ctx, void *v, size_t rows)
 {
     struct trainer *t = ctx;
-    enum dtype type = config_format(&t->run);
-    const struct group_vector all = {.data = v,
-                                     .n = rows * (size_t)t->config.channels,
-                                     .type = type,
-                                     .wire = type,
-                                     .scale = 1};
-    return exchange(t, t->slices->rows, group_all_gather, all);
+    return exchange(t, group_all_gather,
+                    rows_of(t, v, rows, config_format(&t->run)));
 }
 
 int slices_sum(struct trainer *t, double *squares)
@@ -210,8 +212,7 @@ int slices_align(struct trainer *t)
             copy_undivided(t, from, n, false);
         else
             memset(t->slices->job.sum, 0, n * sizeof(float));
-        if (move(t, t->slices->group, group_all_reduce,
-                 group_floats(t->slices->job.sum, n)))
+        if (move(t, group_all_reduce, group_floats(t->slices->job.sum, n)))
             return fail("%s (step %d)", fail_message(), t->step + 1);
         copy_undivided(t, from, n, true);
     }
@@ -311,36 +312,27 @@ static const struct group_ops *choose_carrier(const struct trainer *t,
     return can < 0 ? NULL : can ? &ring_shm : &ring_tcp;
 }
 
-// Opens a group whose chunks are whole grains. NULL after fail().
-static struct group *open_group(struct trainer *t, size_t grain)
+int slices_open(struct trainer *t)
 {
+    if (!t->slices)
+        return 0;
     struct group_job job = {
         .name = "slices",
         .cluster = t->row,
         .dev = t->dev,
-        .grain = grain,
+        .grain = 1, // of gather()
         .depth = 2,
         .iface = t->run.settings.iface,
     };
+    size_t slices = (size_t)t->row->world;
+    t->slices->lengths = mem_alloc(slices, sizeof *t->slices->lengths);
+    if (!t->slices->lengths || check_means(t) || check_order(t))
+        return -1;
     const struct group_ops *carrier = choose_carrier(t, &job);
     struct group *g = carrier ? group_open(carrier, &job) : NULL;
-    if (g && group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float)))
-        group_close(&g);
-    return g;
-}
-
-int slices_open(struct trainer *t)
-{
-    struct slices *s = t->slices;
-    if (!s)
-        return 0;
-    if (check_means(t) || check_order(t))
-        return -1;
-    s->group = open_group(t, 1);
-    if (!s->group || !s->job.sequence)
-        return s->group ? 0 : -1;
-    s->rows = open_group(t, (size_t)t->config.channels);
-    return s->rows ? 0 : -1;
+    t->slices->group = g;
+    return g ? group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float))
+             : -1;
 }
 
 void slices_close(struct trainer *t)
@@ -348,8 +340,8 @@ void slices_close(struct trainer *t)
     struct slices *s = t->slices;
     if (!s)
         return;
-    group_close(&s->rows);
     group_close(&s->group);
+    mem_free(s->lengths);
     (device_is_host(t->dev) ? device_free : device_host_free)(t->dev,
                                                               s->job.sum);
     mem_free(s);
@@ -358,11 +350,5 @@ void slices_close(struct trainer *t)
 
 struct group_stats slices_moved(const struct trainer *t)
 {
-    struct group_stats moved = {0};
-    if (!t->slices)
-        return moved;
-    moved = t->slices->group->stats;
-    if (t->slices->rows)
-        group_stats_add(&moved, &t->slices->rows->stats);
-    return moved;
+    return t->slices ? t->slices->group->stats : (struct group_stats){0};
 }

@@ -164,6 +164,7 @@ static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
         .layers = layers,
         .stage = stage,
         .recompute = q->r->recompute,
+        .sequence = q->r->tp_sequence,
     };
 }
 

@@ -361,6 +361,8 @@ static int check_mesh(const struct run *r, const struct backend *b)
     int ranks = mesh_ranks(m), stages = mesh_size(m, MESH_PP);
     if (stages == 1 && check_no_stages(r))
         return -1;
+    if (r->tp_sequence && mesh_size(m, MESH_TP) == 1)
+        return fail("tp_sequence=1 is for the slices of a mesh; try: mesh=tp2");
     if (config_asked(r, "iface") && !config_listens(r))
         return fail("iface=: %s does not listen for other workers; try: leave "
                     "it out",

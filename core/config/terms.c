@@ -26,8 +26,8 @@ static const struct term rows[] = {
     {"sync", "megatron tp tensor_parallel", "sync=ring mesh=tp2"},
     {"sync", "none single", "sync=local"},
     {"sync", "hsdp hybrid_shard", ""},
-    {"sync", "cp sp context_parallel sequence_parallel ulysses usp "
-             "ring_attention", ""},
+    {"sync", "sp sequence_parallel", "sync=ring mesh=tp2 tp_sequence=1"},
+    {"sync", "cp context_parallel ulysses usp ring_attention", ""},
     {"sync", "ep moe expert_parallel", ""},
     {"sync", "powersgd topk signsgd 1bit onebit adasum", ""},
     {"sync", "rpc", ""},
@@ -103,8 +103,8 @@ static const struct term rows[] = {
     {"", "compile torch_compile", ""},
     {"", "bias", ""},
     {"", "deepspeed_config ds_config", ""},
-    {"", "context_parallel_size sequence_parallel expert_parallel_size cp ep",
-     ""},
+    {"", "sequence_parallel", "tp_sequence=1"},
+    {"", "context_parallel_size expert_parallel_size cp ep", ""},
     {"", "autotune cycle_time", ""},
     {"", "find_unused_parameters join", ""},
 };

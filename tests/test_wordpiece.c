@@ -116,7 +116,8 @@ static void bad_vocabularies_are_refused(void **state)
     memset(long_line + 6, 'a', 250);
     refused("[UNK]\na\nb\na\n", 12, "lines 2 and 4 have the same token");
     refused("[UNK]\n\na\n", 9, "line 2: 0 bytes");
-    refused("[UNK]\na\0b\n", 10, "line 2 has a zero byte");
+    refused("[UNK]\na\0b\n", 10, "line 2 has a control character");
+    refused("[UNK]\n\r\r", 8, "line 2 has a control character");
     refused("a\nb\n", 4, "no line [UNK]");
     refused(long_line, 256, "line 2: 250 bytes");
     assert_false(wordpiece_is("a [UNK]\n", 8));

@@ -100,6 +100,24 @@ bool wordpiece_is(const char *text, size_t n)
     return false;
 }
 
+// Refuses what cannot be the next token. Notes whether it has capital letters.
+static int check_token(struct wordpiece *w, const char *name, const char *at,
+                       size_t n)
+{
+    if (n == 0 || n > WORDPIECE_LONGEST)
+        return fail("%s: line %zu: %zu bytes; a token has 1 .. %d", name,
+                    w->n + 1, n, (int)WORDPIECE_LONGEST);
+    if (w->n == MOST)
+        return fail("%s: more than the %d tokens that 16 bits can name", name,
+                    (int)MOST);
+    for (size_t i = 0; i < n; i++)
+        if (iscntrl((unsigned char)at[i]))
+            return fail("%s: line %zu has a control character", name, w->n + 1);
+    for (size_t i = 0; i < n && at[0] != '['; i++)
+        w->lower &= !isupper((unsigned char)at[i]);
+    return 0;
+}
+
 static int read_lines(struct wordpiece *w, const char *name, size_t n)
 {
     const char *at = w->text, *end = at + n;
@@ -108,16 +126,8 @@ static int read_lines(struct wordpiece *w, const char *name, size_t n)
         size_t len = (size_t)((stop ? stop : end) - line);
         at = stop ? stop + 1 : end;
         len -= len > 0 && line[len - 1] == '\r';
-        if (len == 0 || len > WORDPIECE_LONGEST)
-            return fail("%s: line %zu: %zu bytes; a token has 1 .. %d", name,
-                        w->n + 1, len, (int)WORDPIECE_LONGEST);
-        if (memchr(line, '\0', len))
-            return fail("%s: line %zu has a zero byte", name, w->n + 1);
-        if (w->n == MOST)
-            return fail("%s: more than the %d tokens that 16 bits can name",
-                        name, (int)MOST);
-        for (size_t i = 0; i < len && line[0] != '['; i++)
-            w->lower &= !isupper((unsigned char)line[i]);
+        if (check_token(w, name, line, len))
+            return -1;
         w->by_id[w->n] = (struct token){line, len, (uint16_t)w->n};
         w->n++;
     }
@@ -139,16 +149,26 @@ static int sort(struct wordpiece *w, const char *name)
     return 0;
 }
 
+// How many tokens a text can have at most.
+static size_t count_lines(const char *text, size_t n)
+{
+    size_t lines = 1;
+    for (size_t i = 0; i < n && lines < MOST; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
 int wordpiece_open(struct wordpiece **out, const char *name, const char *text,
                    size_t n)
 {
     struct wordpiece *w = mem_alloc(1, sizeof *w);
     if (!w)
         return -1;
+    size_t lines = count_lines(text, n);
     w->lower = true;
     w->text = mem_alloc(n + 1, 1);
-    w->by_id = mem_alloc(MOST, sizeof *w->by_id);
-    w->sorted = mem_alloc(MOST, sizeof *w->sorted);
+    w->by_id = mem_alloc(lines, sizeof *w->by_id);
+    w->sorted = mem_alloc(lines, sizeof *w->sorted);
     if (!w->text || !w->by_id || !w->sorted) {
         wordpiece_close(&w);
         return -1;

@@ -3,28 +3,20 @@
 #include "lockstep/step_time.h"
 
 #include "base/base.h"
+#include "base/file.h"
+#include "base/process.h"
 #include "config/keys.h"
 #include "lockstep/argv.h"
-#include "lockstep/csv.h"
-#include "lockstep/recorded.h"
 #include "model/model.h"
+#include "telemetry/times.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-static _Noreturn void become(const struct argv *a)
-{
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (null >= 0)
-        dup2(null, 1);
-    execv(a->at[0], a->at);
-    _exit(127);
-}
+// A few steps of the largest model that a machine can hold end within hours.
+static const double most_s = 6 * 3600, remove_s = 60;
 
 // Trains in a child process; the run's files are written to `folder`.
 static int train(const struct run *r, const struct model_config *c,
@@ -32,76 +24,95 @@ static int train(const struct run *r, const struct model_config *c,
 {
     static const char *const formats[] = {"fp32", "bf16", "fp16"};
     struct argv *a = mem_alloc(1, sizeof *a);
-    int status = 0;
-    if (!a || argv_add_program(a, "lockstep") || argv_add(a, "train") ||
-        argv_add(a, "model=%s", r->model) ||
-        argv_add(a, "layers=%d", c->layers) ||
-        argv_add(a, "heads=%d", c->heads) ||
-        argv_add(a, "channels=%d", c->channels) ||
-        argv_add(a, "context=%d", c->context) ||
-        argv_add(a, "vocab_size=%d", c->vocab) ||
-        argv_add(a, "precision=%s", formats[r->precision]) ||
-        argv_add(a, "recompute=%d", r->recompute) ||
-        argv_add(a, "optimizer=%s",
-                 key_find(&run_keys, "optimizer")->words[r->optimizer]) ||
-        argv_add(a, "momentum=%g", r->momentum) ||
-        argv_add(a, "batch=%d", r->batch) ||
-        argv_add(a, "accum=%d", r->accum) ||
-        (r->data[0] && argv_add(a, "data=%s", r->data)) ||
-        (r->threads && argv_add(a, "threads=%d", r->threads)) ||
-        argv_add(a, "steps=%d", STEP_TIME_STEPS) || argv_add(a, "warmup=0") ||
-        argv_add(a, "eval=0") || argv_add(a, "log=0") ||
-        argv_add(a, "out=%s", folder)) {
-        mem_free(a);
-        return -1;
+    int rc =
+        !a || argv_add_program(a, "lockstep") || argv_add(a, "train") ||
+                argv_add(a, "model=%s", r->model) ||
+                argv_add(a, "layers=%d", c->layers) ||
+                argv_add(a, "heads=%d", c->heads) ||
+                argv_add(a, "channels=%d", c->channels) ||
+                argv_add(a, "context=%d", c->context) ||
+                argv_add(a, "vocab_size=%d", c->vocab) ||
+                argv_add(a, "precision=%s", formats[r->precision]) ||
+                argv_add(a, "recompute=%d", r->recompute) ||
+                argv_add(
+                    a, "optimizer=%s",
+                    key_find(&run_keys, "optimizer")->words[r->optimizer]) ||
+                argv_add(a, "momentum=%g", r->momentum) ||
+                argv_add(a, "batch=%d", r->batch) ||
+                argv_add(a, "accum=%d", r->accum) ||
+                (r->data[0] && argv_add(a, "data=%s", r->data)) ||
+                (r->threads && argv_add(a, "threads=%d", r->threads)) ||
+                argv_add(a, "steps=%d", STEP_TIME_STEPS) ||
+                argv_add(a, "warmup=0") || argv_add(a, "eval=0") ||
+                argv_add(a, "log=0") || argv_add(a, "out=%s", folder)
+            ? -1
+            : 0;
+    if (!rc) {
+        struct process p = {.words = a->at, .out = PROCESS_NULL, .group = true};
+        rc = process_run(&p, most_s);
     }
-    pid_t pid = fork();
-    if (pid == 0)
-        become(a);
     mem_free(a);
-    if (pid < 0 || waitpid(pid, &status, 0) < 0)
-        return fail("predict: %s", strerror(errno));
-    return status ? fail("predict: the training to be measured failed; try: "
+    return rc > 0 ? fail("predict: the training to be measured failed; try: "
                          "compute_ms=")
-                  : 0;
+                  : rc;
 }
 
 static int remove_folder(const char *folder)
 {
     char command[CONFIG_PATH];
     return text_into(command, sizeof command, "rm -rf '%s'", folder) ||
-           system(command);
+                   process_shell(&(struct process){0}, command, remove_s)
+               ? -1
+               : 0;
 }
 
-// Reads the median step of a run of one worker, and divides it by kind of work.
-// The kind "other" has the begin and the end of the run, so it does not count.
-static int read_times(const char *folder, struct step_time *out)
+// Reads the median step of a run of one worker. 0 after fail().
+static double median_step(const char *folder)
 {
-    enum { FORWARD, BACKWARD, UPDATE, DATA, KINDS };
+    char path[CONFIG_PATH];
+    if (text_into(path, sizeof path, "%s/summary.json", folder))
+        return 0;
+    char *text = file_read(path, 1 << 22);
+    cJSON *summary = text ? cJSON_Parse(text) : NULL;
+    const cJSON *step =
+        cJSON_GetObjectItemCaseSensitive(summary, "median_step_s");
+    double s = cJSON_IsNumber(step) ? step->valuedouble : 0;
+    cJSON_Delete(summary);
+    mem_free(text);
+    if (s == 0)
+        fail("%s: no median_step_s", path);
+    return s;
+}
+
+enum { FORWARD, BACKWARD, UPDATE, DATA, KINDS };
+
+static void take_time(void *ctx, const char *who, const char *kind,
+                      double seconds, int steps)
+{
     static const char *const kinds[KINDS] = {"forward", "backward", "update",
                                              "data"};
-    char path[CONFIG_PATH];
-    double s[KINDS] = {0}, all = 0;
-    struct csv c;
-    cJSON *summary = recorded_json(folder, "summary.json");
-    double step = recorded_number(summary, "median_step_s");
-    cJSON_Delete(summary);
-    if (!summary || text_into(path, sizeof path, "%s/breakdown.csv", folder) ||
-        csv_open(&c, path))
+    double *s = ctx;
+    (void)who;
+    (void)steps;
+    for (int k = 0; k < KINDS; k++)
+        if (!strcmp(kind, kinds[k]))
+            s[k] += seconds;
+}
+
+// Divides the median step by kind of work. The kind "other" has the begin and
+// the end of the run, so it does not count.
+static int read_times(const char *folder, struct step_time *out)
+{
+    double s[KINDS] = {0}, step = median_step(folder);
+    if (step == 0)
         return -1;
-    int kind = csv_column(&c, "kind"), seconds = csv_column(&c, "seconds");
-    for (int i = 0; i < c.nrows; i++)
-        for (int k = 0; k < KINDS; k++)
-            if (!strcmp(csv_text(&c, i, kind), kinds[k])) {
-                s[k] += csv_number(&c, i, seconds);
-                all += csv_number(&c, i, seconds);
-            }
-    csv_close(&c);
+    times_each(folder, take_time, s);
+    double all = s[FORWARD] + s[BACKWARD] + s[UPDATE] + s[DATA];
     *out = (struct step_time){.step_s = step,
                               .forward_s = s[FORWARD] / all * step,
                               .backward_s = s[BACKWARD] / all * step,
                               .update_s = s[UPDATE] / all * step};
-    return all > 0 ? 0 : fail("%s: no times of its steps", path);
+    return all > 0 ? 0 : fail("%s: no times of its steps", folder);
 }
 
 int step_time(const struct run *run, const struct model_config *c,

@@ -1,5 +1,7 @@
-// study.c - the commands run, report, compare and verify. They are a Python
-// package, since all that they do is to start programs and to read files:
+// study.c - the commands run, report, compare, verify and watch, and explain of
+// runs.
+// They are a Python package, since all that they do is to start programs and to
+// read files:
 //
 //     SOURCE/study/lockstep                       in the source tree
 //     PREFIX/lib/python3/dist-packages/lockstep   installed
@@ -10,6 +12,7 @@
 #include "lockstep/study.h"
 
 #include "base/base.h"
+#include "base/process.h"
 #include "base/share.h"
 #include "config/config.h"
 #include "lockstep/argv.h"
@@ -19,8 +22,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+// Drawing all figures of a large experiment takes minutes.
+static const double most_s = 3600;
 
 static const char begin[] = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
                             "from lockstep.main import main; sys.exit(main())";
@@ -67,8 +72,7 @@ static int fill(struct argv *a, const char *command, int nwords,
                : 0;
 }
 
-// Becomes the package's program. Returns only after fail().
-static int become(const char *command, int nwords, char *const *words)
+int study_become(const char *command, int nwords, char *const *words)
 {
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = a ? fill(a, command, nwords, words) : -1;
@@ -84,22 +88,17 @@ static int become(const char *command, int nwords, char *const *words)
 int study_call(FILE *to, const char *command, const char *word,
                const char *next)
 {
-    int status;
+    struct argv *a = mem_alloc(1, sizeof *a);
+    // argv_add_all() copies the words.
+    char *words[] = {(char *)(uintptr_t)word, (char *)(uintptr_t)next};
     fflush(to);
-    pid_t pid = fork();
-    if (pid == 0) {
-        // exec() does not change its words, though their type is not const.
-        char *words[] = {(char *)(uintptr_t)word, (char *)(uintptr_t)next};
-        if (dup2(fileno(to), STDOUT_FILENO) >= 0)
-            become(command, !!word + !!next, words);
-        die("%s", fail_message());
+    int rc = a ? fill(a, command, !!word + !!next, words) : -1;
+    if (!rc) {
+        struct process p = {.words = a->at, .out = fileno(to)};
+        rc = process_run(&p, most_s);
     }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return fail("lockstep %s: %s", command, strerror(errno));
-    return pid < 0  ? fail("fork: %s", strerror(errno))
-           : status ? fail("lockstep %s failed", command)
-                    : 0;
+    mem_free(a);
+    return rc > 0 ? fail("lockstep %s failed", command) : rc;
 }
 
 static void explain(FILE *f, const char *command)
@@ -128,24 +127,34 @@ static void explain_verify(FILE *f)
     explain(f, "verify");
 }
 
+static void explain_watch(FILE *f)
+{
+    explain(f, "watch");
+}
+
 static int run(int nwords, char **words)
 {
-    return become("run", nwords, words);
+    return study_become("run", nwords, words);
 }
 
 static int report(int nwords, char **words)
 {
-    return become("report", nwords, words);
+    return study_become("report", nwords, words);
 }
 
 static int compare(int nwords, char **words)
 {
-    return become("compare", nwords, words);
+    return study_become("compare", nwords, words);
 }
 
 static int verify(int nwords, char **words)
 {
-    return become("verify", nwords, words);
+    return study_become("verify", nwords, words);
+}
+
+static int watch(int nwords, char **words)
+{
+    return study_become("watch", nwords, words);
 }
 
 const struct command command_run = {
@@ -182,4 +191,13 @@ const struct command command_verify = {
     .explain = explain_verify,
     .least = 1,
     .run = verify,
+};
+
+const struct command command_watch = {
+    .name = "watch",
+    .words = "DIR [key=value] ..",
+    .help = "show all workers of a run while it is going on",
+    .explain = explain_watch,
+    .least = 1,
+    .run = watch,
 };

@@ -1,13 +1,11 @@
-# Experiments: the commands run, report, compare and verify, which are the Python package
-# study/lockstep, and watch.
+# The commands run, report, compare, verify and watch, which are the Python package
+# study/lockstep.
 lockstep_library(study
-  FILES lockstep/csv.c lockstep/live.c lockstep/recorded.c lockstep/study.c
-        lockstep/watch.c
-  LINKS memory supervise telemetry law config share base PkgConfig::CJSON m)
+  FILES lockstep/study.c LINKS supervise config share base)
 find_package(Python3 COMPONENTS Interpreter)
 include(tests/long.cmake)
 if(Python3_FOUND)
-  set(tests study hostile answers verify experiments doctor_hosts)
+  set(tests study hostile answers notebook verify experiments doctor_hosts)
   # What only Python does is not done again under a sanitizer.
   if(NOT LOCKSTEP_SANITIZE)
     list(APPEND tests stranger)

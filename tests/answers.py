@@ -8,12 +8,16 @@ steps, so that the test knows every figure that the report must have.
 
 import csv
 import json
+import math
 import pathlib
 import re
 import shutil
 import tempfile
 
+import made
 from fabricated import STEPS, answer, change, declare, lockstep, rewrite, study, table, taken
+from lockstep import measures
+from lockstep.study import Study
 
 def sentences(single, folder):
     """The report says which cell is first and last, and by how much. If two cells
@@ -39,7 +43,8 @@ def sentences(single, folder):
     (out / "cells" / "last").rename(out / "cells" / "fast")
     (out / "cells" / "other").rename(out / "cells" / "last")
     swapped = [line.replace("last takes", "fast takes").replace(
-        "fast reaches", "last reaches") for line in said.splitlines()[:2]]
+        "fast reaches", "last reaches").replace(", fast for", ", last for")
+               for line in said.splitlines()[:2]]
     assert answer(out).splitlines()[:2] == swapped, answer(out)
 
 
@@ -288,7 +293,9 @@ def why_last(single, folder):
              "computing; the law"),
             (.2, .5, .3, "its link is busy for 20 ms of each step's 40 ms without "
              "computing, and it waits for others for 12 ms; the law"),
-            (.7, .2, .1, "it computes for 28 ms of each step's 40 ms.")):
+            (.7, .22, .08, "its link is busy for 8.8 ms of each step's 40 ms without "
+             "computing; the law"),  # the first computes for 20 ms, and waits for none
+            (.9, .08, .02, "it computes for 36 ms of each step's 40 ms, slow for 20 ms.")):
         for run in (out / "cells" / "last").iterdir():
             change(run, law={"exchange_s": .005})
             (run / "breakdown.csv").write_text(
@@ -436,6 +443,26 @@ def watches(single, folder):
     assert "no run has begun" in lockstep("watch", folder, status=1).stderr
 
 
+def noise(_, folder):
+    """The noise scale of gradients whose mean has the square G2, and whose noise has S
+    for one sequence: S / G2."""
+    run, g2, s = made.run(folder / "noise", world=2), 0.25, 12.0
+    rows = list(csv.DictReader((run / "steps.csv").read_text().splitlines()))
+    for row in rows:
+        early = int(row["step"]) <= 10  # the first half does not count
+        row["grad_norm"] = 9 if early else math.sqrt(g2 + s / (2 * made.BATCH))
+        row["own_norm"] = 7 if early else math.sqrt(g2 + s / made.BATCH)
+    made.write(run / "steps.csv", rows)
+    scale = measures.MEASURES["noise_scale"].of
+    assert abs(scale(Study(run).runs[0]) / (s / g2) - 1) < 1e-9
+    for key, value in ("consistency", "asp"), ("elastic", 1), ("backup", 1):
+        change(run, effective={key: value})
+        assert scale(Study(run).runs[0]) is None, key
+        change(run, effective={key: "bsp" if key == "consistency" else 0})
+    made.write(run / "steps.csv", [{**row, "own_norm": 0} for row in rows])
+    assert scale(Study(run).runs[0]) is None
+
+
 def names(folder):
     """Errors in the keys of [experiment] and cells; help lists the figures."""
     path = folder / "bad.ini"
@@ -466,7 +493,7 @@ def main():
                  "eval=0", "threads=1", f"out={single}")
         for part in sentences, doubts, reaches, one_training, \
                 waits_of_a_step, apart, choices, why_last, not_given, \
-                interrupted, joins, watches:
+                interrupted, joins, watches, noise:
             part(single, folder)
         names(folder)
     print("ok")

@@ -80,6 +80,28 @@ def judge_with(job):
         bytes_of_all = ring["bytes_tx"]  # 2(n-1)/n S is S
         want = hops * 100e-6 + share * bytes_of_all * 8 / 0.957e8
         assert abs(law["exchange_s"] / want - 1) < 0.05, (sync, law, want)
+    for words in ("sync=sps net=1gbit,hosts=2", "sync=dps servers=1 net=1gbit"):
+        law = job.plan(*MODEL[:4], "vocab_size=256", "workers=2", *words.split(),
+                       rights=True)["law"]
+        assert law["exchange_s"] is None, law  # the server is beside one of the workers
+
+
+def judge_bytes(job):
+    """The bytes that workers count are those of the law, with servers on the workers'
+    hosts and on hosts of their own."""
+    for hosts, share in (3, 4 / 3), (6, 1):
+        out = f"hosts{hosts}"
+        done = job.run("train", *MODEL, "sync=dps", "workers=3", "servers=3",
+                       f"net=?1gbit,hosts={hosts}", f"out={out}", rights=True)
+        assert done.returncode == 0, done
+        if "unshaped" in done.stderr:
+            return
+        run, summary = (json.loads(pathlib.Path(job.folder, out, name).read_text())
+                        for name in ("run.json", "summary.json"))
+        law = run["law"]["bytes_tx"]
+        assert abs(law / (4 * run["model"]["parameters"] * share) - 1) < 0.01, (law, run)
+        assert abs(summary["bytes_tx_per_worker_step"]["push"] / law - 1) < 0.01, (
+            hosts, summary["bytes_tx_per_worker_step"], law)
 
 
 def main():
@@ -89,6 +111,7 @@ def main():
         judge_without(job)
         if os.geteuid() == 0:
             judge_with(job)
+            judge_bytes(job)
     print("net=RATE and net=?RATE")
 
 

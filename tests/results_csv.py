@@ -30,7 +30,10 @@ HEADS = {
     "utilisation, %": runs("utilisation_mean", scale=100),
     "held up, ms": runs("exposed_s_per_step", "wait_s_per_step", scale=1e3),
     "law, ms": runs("law_exchange_s", scale=1e3),
+    "waiting for slices, ms": runs("join_s_per_step", scale=1e3),
     "MB sent": runs("bytes_tx_per_worker_step", scale=1e-6),
+    "MB to stages": runs("stage_bytes_tx_per_worker_step", scale=1e-6),
+    "MB to slices": runs("slice_bytes_tx_per_worker_step", scale=1e-6),
     "MB by law": runs("law_bytes_tx", scale=1e-6),
     "lag": runs("lag_mean"),
     "tokens trained": runs("tokens"),
@@ -55,6 +58,12 @@ HEADS = {
     "dp, MB": cells("predict.csv", "dp_mb"),
     "pp, MB": cells("predict.csv", "pp_mb"),
     "tp, MB": cells("predict.csv", "tp_mb"),
+    "gradients, MB": cells("predict.csv", "mb"),
+    "computing, ms": cells("predict.csv", "compute_s", scale=1e3),
+    "exchange, ms": cells("predict.csv", "simulated_s", scale=1e3),
+    "efficiency, nothing hidden": cells("predict.csv", "efficiency_bare"),
+    "efficiency, hidden behind backward": cells("predict.csv", "efficiency_hidden"),
+    "noise scale": runs("noise_scale"),
 }
 SPEEDUP = "speed-up"
 TARGET = re.compile(r"(to|tokens to) (\d+\.\d+)(?:, s)?$")
@@ -63,6 +72,7 @@ VALIDATION = re.compile(r"loss at (\d+)$")  # the validation loss at a step
 SECONDS = re.compile(r"s to step (\d+)$")  # the time of all steps until then
 REACHED = re.compile(r"s to loss (\d+\.\d+)$")  # to a validation loss
 APART = "losses apart"  # of the first 20 steps, relative, from those of the base
+APART_ALL = "losses apart, all steps"  # the same of all steps, as the figure shows it
 STEPS = 20
 
 
@@ -102,13 +112,18 @@ class Results:
         return head == "sync" or (head in self.runs[0] and head not in HEADS)
 
     def of(self, keys, rows=None):
-        """The rows with these settings. `cell` may leave out a cell's settings."""
+        """The rows with these settings. `cell` may leave out a cell's settings, if no
+        cell has this whole name."""
+        of = self.runs if rows is None else rows
+        more = "" if any(r["cell"] == keys.get("cell") for r in of if "cell" in r) \
+            else r"(?: \w+=\S+)*"
+
         def agrees(row):
             return all(
-                re.fullmatch(re.escape(value) + r"(?: \w+=\S+)*", row["cell"])
+                re.fullmatch(re.escape(value) + more, row["cell"])
                 if key == "cell" else row["backend" if key == "sync" else key] == value
                 for key, value in keys.items())
-        found = [r for r in (self.runs if rows is None else rows) if agrees(r)]
+        found = [r for r in of if agrees(r)]
         if rows is not None:
             return found
         if not found:
@@ -137,6 +152,11 @@ class Results:
             return [100 * v for v in found]
         if head == APART:
             return [self.apart(keys)]
+        if head == APART_ALL:
+            cell = self.of(keys)[0]["cell"]
+            found = [number(r, "y") for r in self.read("loss_apart.csv")
+                     if r["what"] == "line" and r["name"] == cell]
+            return [max(found)] if found else []
         if any(p.match(head) for p in (VALIDATION, SECONDS, REACHED)):
             return [self.validated(head, curve) for curve in self.curves(keys)]
         if head not in HEADS:

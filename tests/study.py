@@ -218,6 +218,20 @@ def is_stopped(ini, out):
     assert lockstep("compare", out).returncode == 1
 
 
+def runs_only(ini, folder):
+    """only= runs the cells whose names begin with it."""
+    out = folder / "only"
+    done = lockstep("run", ini, "only=tw", "repeat=1", "batch=2", f"out={out}")
+    assert done.returncode == 0 and "[1/1] twice batch=2" in done.stderr, done.stderr
+    with open(out / "runs.csv", newline="") as f:
+        assert [r["cell"] for r in csv.DictReader(f)] == ["twice batch=2"]
+    done = lockstep("run", ini, "only=third", f"out={folder / 'none'}")
+    assert done.returncode == 1 and done.stderr == (
+        "lockstep: only=third: no [cell NAME] begins with this; the names: plain, "
+        "twice\n"), done.stderr
+    assert not (folder / "none").exists()
+
+
 def begins_anew(folder):
     """fresh=1 removes all runs of the folder, other cells' too, and all that describes
     them, before the first new run. A copy of an INI file of another name goes, too."""
@@ -264,14 +278,14 @@ def faults_are_settings(folder):
     assert json.loads(run.read_text())["effective"]["inject"] == "kill:5"
     again(text, "2 of 2 runs are done already")
     again(text.replace("inject = kill:5\n", ""),
-          "twice batch=2, repeat 1: ran with inject=kill:5, now inject=nothing")
+          "twice batch=2, repeat 1: ran with inject=kill:5, now no inject=")
     again(text.replace("accum = 1", "inject = delay:2:1"), "now inject=delay:2:1")
     value = json.loads(run.read_text())  # as an older version wrote it
     value["effective"]["inject"] = ""
     run.write_text(json.dumps(value | {"format": 2}))
     again(text, "2 of 2 runs are done already")
     run.write_text(json.dumps(value))
-    again(text, "ran with inject=, now inject=kill:5")
+    again(text, "ran with no inject=, now inject=kill:5")
 
 
 def reports_elsewhere(out, folder):
@@ -447,6 +461,9 @@ def bad_input(folder):
                   ["compare", folder / "absent"]):
         done = lockstep(*words, cwd=folder)
         assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    done = lockstep("report", folder / "out", "figures=none")
+    assert done.returncode == 1 and "figures=none: no such folder, and report takes only " \
+        "out=, figure=, size= and step=" in done.stderr, done
 
 
 def main():
@@ -460,6 +477,7 @@ def main():
         repeats_are_equal(out, folder)
         reports(out)
         reports_elsewhere(out, folder)
+        runs_only(ini, folder)
         begins_anew(folder)
         faults_are_settings(folder)
         adds_paces(out / "cells" / "plain_batch=2" / "r1", folder)

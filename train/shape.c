@@ -10,6 +10,7 @@
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/part.h"
+#include "optim/rule.h"
 #include "pipeline/timetable.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
@@ -87,6 +88,21 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most)
 }
 
 // accum= is called `micro` in a timetable.
+struct law_step shape_step(const struct run *r, const struct sync_settings *s,
+                           int world, int micro)
+{
+    return (struct law_step){
+        .world = world,
+        .micro = micro,
+        .shards = true,
+        .kind = (enum shard_level)s->shard,
+        .grain = RULE_BLOCK,
+        .sum_bytes = dtype_bytes(s->wire),
+        // A model in 16 bits gathers its parameters in 16 bits.
+        .param_bytes = r->precision == PRECISION_FP32 ? 4 : 2,
+    };
+}
+
 int shape_pipeline(const struct run *r, struct pipeline *p)
 {
     int stages = mesh_size(&r->mesh, MESH_PP);

@@ -136,6 +136,21 @@ static void paces_add_up(void **state)
     assert_true(fabs(sum.median_step_s - 0.8) < 1e-9);
 }
 
+// Worker 1 dies after step 2. Before it is back, another worker dies, so all go
+// on from the checkpoint of step 5: worker 1 has missed three steps.
+static void steps_missed_before_a_restart_are_lost(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    write_rows_again(0, 2, 0, 5, 0);
+    write_rows_again(1, 2, 0, 2, 0);
+    for (int rank = 0; rank < 2; rank++)
+        write_rows_again(rank, 2, 5, 6, 1);
+    assert_int_equal(steps_merge(dir, 2), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_int_equal(sum.lost, 3);
+}
+
 // Of an even number of steps the median is the mean of the two middle ones.
 static void even_steps(void **state)
 {
@@ -381,6 +396,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_rank, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(paces_add_up, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(steps_missed_before_a_restart_are_lost,
+                                        make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(even_steps, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(rounds_count_as_one, make_dir,
                                         remove_dir),

@@ -71,8 +71,9 @@ static void copy_row(FILE *to, const char *line)
 }
 
 // Copies the rows of this rank up to step `keep`. Steps that are done again
-// after a restart count as lost. If this worker has `joined` the others later,
-// the steps that they did without it count as lost.
+// after a restart count as lost. So do the steps that the others did without
+// this worker: it has `joined` them later, or was away when the checkpoint was
+// written from which all went on.
 static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
                      bool joined, double *time_s)
 {
@@ -99,7 +100,8 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     }
     if (s->restarts) {
         s->restarts = restarts < s->restarts ? s->restarts : restarts + 1;
-        s->lost += joined ? keep - last : dropped;
+        s->lost += joined ? 0 : dropped;
+        s->lost += joined || last ? keep - last : 0;
         s->lost_s += end - *time_s;
     } else {
         s->restarts = restarts;

@@ -61,9 +61,9 @@ struct steps;
 // Opens the file of `rank` of `world` in the folder `out`. Drops rows of an
 // earlier part of the run after step `keep` (0: all of them). `restarts` is the
 // number of the launcher's restart (0: none). After a restart the dropped steps
-// count as lost. If the rank has `joined` the other workers after their step
-// `keep`, the steps that it missed count as lost. *time_s becomes the time of
-// the last row that is kept. 0, or -1 after fail().
+// count as lost, and those up to `keep` that this rank missed. If it has
+// `joined` the other workers after their step `keep`, only the latter do.
+// *time_s becomes the time of the last row that is kept. 0, or -1 after fail().
 int steps_open(struct steps **s, const char *out, const char *backend, int rank,
                int world, int keep, bool joined, int restarts, double *time_s);
 

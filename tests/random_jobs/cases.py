@@ -7,6 +7,7 @@ import pathlib
 import random
 import shutil
 import tempfile
+import time
 
 from draw import DEFAULTS, FORCED, draw_job
 from promise import sizes
@@ -14,6 +15,7 @@ from run import Wrong, kill_all, processes
 from story import STORIES, draw_story, tell
 
 TRIES = 3  # of a smaller case, whose story may hit another moment
+STEADY = ("quiet", "twin", "death", "slow_disk", "resume", "rewind", "other_way")
 COUNTED = sorted({*FORCED, "sync", "accum", "bucket_mb", "fusion_mb", "net", "stages",
                   "server_threads", "slice_kb", "tensorboard", "samples"} - {"mesh"})
 
@@ -87,30 +89,40 @@ class Case:
         return frozenset(f"{k}={v}" for k, v in found.items() if v is not None)
 
 
-def _smaller(case):
-    """Cases that are smaller in one respect."""
-    for key, value in case.job.items():
-        others = [DEFAULTS[key]] if key in DEFAULTS else []
-        others += {"steps": (2, 3, 4), "workers": (2, 3), "mesh": ("dp2", "pp2", "tp2"),
-                   "shard": (1,), "channels": (2, 4), "context": (5,)}.get(key, ())
-        for other in others:
-            if other != value:
-                yield {**case.job, key: other}
+def _smaller(key, value):
+    """Values of a key that make a case smaller, the smallest first."""
+    if key in DEFAULTS:
+        return [DEFAULTS[key]] if value != DEFAULTS[key] else []
+    others = {"steps": (2, 3, 4), "workers": (2, 3), "mesh": ("dp2", "pp2", "tp2"),
+              "shard": (1,), "channels": (2, 4), "context": (5,)}.get(key, ())
+    return others[:others.index(value)] if value in others else others
 
 
-def shrink(case):
-    """Leaves out what the case still fails without. Returns the smallest case and why it
-    fails; (case, None) if it does not fail."""
-    why = case.run()
+def _fails(case):
+    """Why a case fails, or None. A story with signals gets some tries."""
+    tries = 1 if case.story in STEADY else TRIES
+    return next(filter(None, (case.run() for _ in range(tries))), None)
+
+
+def shrink(case, until):
+    """Leaves out what the case still fails without, as long as there is time. Prints what
+    it leaves out. Returns the smallest case and why it fails; (case, None) if it does not
+    fail."""
+    why = _fails(case)
     progress = bool(why)
     while progress:
         progress = False
-        for job in _smaller(case):
-            smaller = Case(case.lockstep, case.story, case.seed, job, case.mounts)
-            if not case.lockstep.accepts(job):
-                continue
-            now = next(filter(None, (smaller.run() for _ in range(TRIES))), None)
-            if now:
-                case, why, progress = smaller, now, True
-                break
+        for key in list(case.job):
+            for other in _smaller(key, case.job[key]):
+                job = {**case.job, key: other}
+                if time.monotonic() > until:
+                    return case, why
+                if not case.lockstep.accepts(job):
+                    continue
+                smaller = Case(case.lockstep, case.story, case.seed, job, case.mounts)
+                now = _fails(smaller)
+                if now:
+                    print(f"still with {key}={other} for {case.job[key]}", flush=True)
+                    case, why, progress = smaller, now, True
+                    break
     return case, why

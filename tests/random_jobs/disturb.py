@@ -86,28 +86,33 @@ class Victim:
         return _signal(pid, signal.SIGCONT)
 
     def tear(self, moment):
-        """A server stands still in the middle of a round or a save; meanwhile a worker
-        other than the first is killed. Returns whether both were there."""
+        """A server, or in a step a worker, stands still; meanwhile a worker that does not
+        save is killed, and is missed half a second later. Returns whether both were
+        there."""
         if not self.wait(moment):
             return False
-        server = self.find("server")
-        others = [p for p in self.all("worker") if " rank=0 " not in command(p)]
-        if not server or not others or not _signal(server, signal.SIGSTOP):
+        workers = self.all("worker")
+        others = [p for p in workers if " rank=0 " not in command(p)]
+        dies = self.rng.choice(others) if others else None
+        still = self.find("server")
+        if moment == "step" and len(workers) > 1 and self.rng.random() < .7:
+            still = self.rng.choice([p for p in workers if p != dies])
+        if not dies or not still or not _signal(still, signal.SIGSTOP):
             return False
-        self.sent += _signal(self.rng.choice(others), signal.SIGKILL)
-        time.sleep(self.rng.uniform(.1, .8))
-        return _signal(server, signal.SIGCONT)
+        self.sent += _signal(dies, signal.SIGKILL)
+        time.sleep(self.rng.uniform(.1, 1.2))
+        return _signal(still, signal.SIGCONT)
 
     def hold(self, restarts, seconds=4):
         """Stops the workers that are left until the lost one is back, after restart number
-        `restarts`, for which it waits so long. In half of the cases one of them is
-        killed then. Returns what it did."""
+        `restarts`, for which it waits so long. Mostly one of them is killed then. Returns
+        what it did."""
         if not self._wait(lambda: self.says("; restart ") > restarts, seconds):
             return "nobody came back"
         held = [p for p in self.all("worker") if _signal(p, signal.SIGSTOP)]
         joined = self.says(" joins ")
-        self._wait(lambda: self.says(" joins ") > joined, 6)
-        dies = len(held) > 1 and self.rng.random() < .5
+        self._wait(lambda: self.says(" joins ") > joined, 20)
+        dies = len(held) > 1 and self.rng.random() < .75
         if dies:
             self.sent += _signal(held.pop(self.rng.randrange(len(held))), signal.SIGKILL)
         time.sleep(self.rng.random() * .3)

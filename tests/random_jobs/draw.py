@@ -112,7 +112,7 @@ def draw_servers(rng, sync):
 def draw_elastic(rng):
     """Servers whose workers may die. Half of the models are so large that a save takes
     long enough to be hit."""
-    job = {"sync": rng.choice(("sps", "dps")), "workers": rng.choice((1, 2, 3, 4))}
+    job = {"sync": rng.choice(("sps", "dps")), "workers": rng.choice((1, 2, 3, 3, 4, 4))}
     job |= draw_servers(rng, job["sync"])
     job |= {"elastic": 1, "save": rng.randint(1, 4), "steps": rng.randint(10, 24),
             "consistency": rng.choice(("bsp", "bsp", "ssp:1", "asp"))}

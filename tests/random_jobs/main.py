@@ -9,7 +9,7 @@
     --kept          only the cases of kept.txt, each of which has found a mistake
     --first N       with --kept: then the first N cases of the seed
     --jobs J        how many cases run at once (default 1)
-    --shrink        leave out settings while a case still fails
+    --shrink        leave out settings while a case still fails, for --minutes
     --pairs         at the end, print which values were never drawn together, and which of
                     them no job can have
     --until         end at the first failure
@@ -103,7 +103,7 @@ class Session:
         """Runs one case. Returns (its name, the case, what went wrong or None)."""
         case = make()
         if self.a.shrink:
-            case, why = shrink(case)
+            case, why = shrink(case, self.until)
             print(f"still fails: {why}" if why else "it does not fail", flush=True)
             return name, case, why
         keep = pathlib.Path(self.a.keep) / f"case-{name}" if self.a.keep else None

@@ -30,7 +30,8 @@ MUTANTS = {
             ("ps_worker/task.c",
              "    if (c->current != TASK_ROUND || h->round != c->round)\n        return 0;\n"
              "    r->next", "    r->next"),
-            ("ps_worker/task.c", "h->what != asked_for(c) || ", "")]),
+            ("ps_worker/task.c", "h->what != asked_for(c) ||",
+             "(0 && h->what != asked_for(c)) ||")]),
     "no-rewind": ("D2: later checkpoints stay where a run went back", [
         ("train/run_state.c",
          "    return folder_rewind(out, is_same(folder, own) ? t->step : -1);",

@@ -59,7 +59,8 @@ def check_losses(case, job, victim, status, line):
     """Only those are lost that a signal hit: nobody starts again more often than
     processes were ended, and the job ends well as long as restarts= lasts."""
     restarts = victim.says("; restart ")
-    again = victim.says("was dead when the others ended")  # then all start again
+    dead = "was dead when the others ended"  # who saves: then all start again
+    again = victim.says(dead) + (dead in line)
     if restarts > victim.sent + again:
         raise Wrong(f"{victim.out.name} ({case.note}): {restarts} restarts after "
                     f"{victim.sent} signals")
@@ -151,7 +152,7 @@ def kill(case, rng):
 
 def torn(case, rng):
     """A worker of an elastic job is killed in a save or a round that cannot end, because
-    a server stands still."""
+    a server or another worker stands still."""
     job, out = saving(case.job), case.folder / "torn"
     if not job.get("elastic"):
         return
@@ -160,7 +161,7 @@ def torn(case, rng):
     whole = whole_of(case, job)
     child = case.lockstep.start({**job, "restarts": RESTARTS}, out)
     victim = Victim(child, out, rng, job["steps"])
-    case.note = "; ".join(moment for moment in rng.choices(("save", "save", "step"), k=2)
+    case.note = "; ".join(moment for moment in rng.choices(("save", "step"), k=3)
                           if victim.tear(moment))
     status, line = case.lockstep.finish(child, out)
     check_losses(case, job, victim, status, line)

@@ -1,5 +1,5 @@
 lockstep_backend(horovod_ring
-  FILES horovod_ring/ring_tcp.c horovod_ring/ring_flow.c horovod_ring/flow.c horovod_ring/plan.c
+  FILES horovod_ring/choose.c horovod_ring/ring_tcp.c horovod_ring/ring_flow.c horovod_ring/flow.c horovod_ring/plan.c
         horovod_ring/ring_wire.c horovod_ring/transport.c
         horovod_ring/meet.c horovod_ring/tcp.c horovod_ring/socket.c
         horovod_ring/ring_shm.c horovod_ring/shm_steps.c horovod_ring/counters.c

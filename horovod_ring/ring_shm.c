@@ -28,7 +28,9 @@
 // saves no bytes here: memory is read and written in the vector's type, and
 // bytes are counted in that type (ring_shm_elements()).
 //
-// There is no thread: data move while a verb is posted and in group_await().
+// There is no thread: data move while a verb is posted and in group_await(). A
+// group whose verbs are mostly messages has one, since they are copied through
+// buffers that may be shorter than a message (pairs_shm.c).
 
 #include "horovod_ring/carriers.h"
 
@@ -160,6 +162,7 @@ static int shm_open(struct group *g)
 {
     struct shm *s = g->state;
     const struct group_job *job = &g->job;
+    g->job.thread = job->thread && job->messages;
     s->lane = spans_lane(job->spans, g->name);
     s->members = (struct members){.rank = g->rank,
                                   .size = g->size,
@@ -259,7 +262,14 @@ static int shm_wait(struct group *g, uint64_t spin_ns)
     struct awaited first = h.a[0];
     if (whom >= 0)
         first = (struct awaited){.k = MOVED, .rank = whom};
-    return counters_wait(&s->counters, spin_ns, &first, has_come, &h);
+    return counters_wait(&s->counters, g->since_ns, spin_ns, &first, has_come,
+                         &h);
+}
+
+static void shm_wake(struct group *g)
+{
+    struct shm *s = g->state;
+    counters_wake(&s->counters);
 }
 
 static void shm_abort(struct group *g)
@@ -281,6 +291,7 @@ static void shm_close(struct group *g)
 
 const struct group_ops ring_shm = {
     .name = "shm",
+    .threaded = true,
     .state_size = sizeof(struct shm),
     .is_supported = shm_is_supported,
     .open = shm_open,
@@ -288,6 +299,7 @@ const struct group_ops ring_shm = {
     .begin = shm_begin,
     .advance = shm_advance,
     .wait = shm_wait,
+    .wake = shm_wake,
     .abort = shm_abort,
     .close = shm_close,
 };

@@ -30,7 +30,7 @@
 //
 // There is no thread: data move while a verb is posted and in group_await(). A
 // group whose verbs are mostly messages has one, since they are copied through
-// buffers that may be shorter than a message (pairs_shm.c).
+// buffers that may be shorter than a message (streams_shm.c).
 
 #include "horovod_ring/carriers.h"
 
@@ -171,7 +171,7 @@ static int shm_open(struct group *g)
     s->tasks = mem_alloc(job->depth, sizeof *s->tasks);
     if (!s->tasks || counters_open(&s->counters, job->cluster, g->name))
         return -1;
-    return tickets_open(&s->tickets, &pairs_shm, g);
+    return tickets_open(&s->tickets, &streams_shm, g);
 }
 
 static int shm_share(struct group *g, void *data, size_t bytes)
@@ -250,7 +250,7 @@ static bool has_come(const void *arg)
         if (counters_has_come(&s->counters, &h->a[i]))
             return true;
     const struct pairs *p = &s->tickets.pairs;
-    return p->pending > 0 && pairs_shm_can_move(p);
+    return p->pending > 0 && streams_shm_can_move(&p->streams);
 }
 
 static int shm_wait(struct group *g, uint64_t spin_ns)
@@ -260,6 +260,8 @@ static int shm_wait(struct group *g, uint64_t spin_ns)
     enum group_verb verb;
     int whom = tickets_awaited(&s->tickets, &verb);
     struct awaited first = h.a[0];
+    if (s->tickets.pairs.pending > 0)
+        pairs_want(&s->tickets.pairs);
     if (whom >= 0)
         first = (struct awaited){.k = MOVED, .rank = whom};
     return counters_wait(&s->counters, g->since_ns, spin_ns, &first, has_come,
@@ -276,7 +278,7 @@ static void shm_abort(struct group *g)
 {
     struct shm *s = g->state;
     if (s->counters.culprit < 0)
-        s->counters.culprit = s->tickets.pairs.culprit;
+        s->counters.culprit = s->tickets.pairs.streams.culprit;
     counters_abort(&s->counters);
 }
 

@@ -1,5 +1,5 @@
-// streams_shm.c - links between all members of one host: for each sender, a ring
-// buffer in the receiver's shared memory.
+// streams_shm.c - links between all members of one host: for each sender, a
+// ring buffer in the receiver's shared memory.
 
 #include "horovod_ring/streams.h"
 

@@ -6,8 +6,9 @@
 #include "horovod_ring/streams.h"
 
 // For the ranks of a cluster_virtual(). No real time passes, so a wait of
-// STREAMS_PATIENT_MS or more ends at the cluster's deadline instead, which counts
-// in virtual time: then it fails, and names the member that did not answer.
+// STREAMS_PATIENT_MS or more ends at the cluster's deadline instead, which
+// counts in virtual time: then it fails, and names the member that did not
+// answer.
 enum { STREAMS_PATIENT_MS = 1000000 };
 
 extern const struct streams_ops streams_virtual;

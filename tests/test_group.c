@@ -5,6 +5,8 @@
 #include "horovod_ring/plan.h"
 #include "tests/group_cases.h"
 
+#include "base/base.h"
+
 #include "tests/test.h"
 
 static void tcp_law(const struct group *g, const struct group_op *op,
@@ -107,6 +109,23 @@ static void pairs_send_and_receive(void **state)
     carry_pairs(&messages);
 }
 
+static int chooses(struct member *m)
+{
+    const struct group_job job = {.name = "dp", .cluster = m->cluster};
+    if (ring_choose(&job, true) != &ring_tcp)
+        return fail("does not choose TCP, though it is asked for");
+    return ring_choose(&job, false) == &ring_shm
+               ? 0
+               : fail("does not choose shared memory on one host");
+}
+
+static void one_host_has_shared_memory(void **state)
+{
+    (void)state;
+    const struct carry_setup s = {.world = 3};
+    run_all(&carriers[0], &s, chooses);
+}
+
 static void messages_leave_while_the_sender_computes(void **state)
 {
     (void)state;
@@ -154,6 +173,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(tcp_and_shared_memory_give_the_same_bits),
         cmocka_unit_test(two_groups_can_be_interleaved),
         cmocka_unit_test(pairs_send_and_receive),
+        cmocka_unit_test(one_host_has_shared_memory),
         cmocka_unit_test(messages_leave_while_the_sender_computes),
         cmocka_unit_test(chunks_may_have_any_length),
         cmocka_unit_test(all_to_all_moves_each_part),

@@ -14,7 +14,6 @@
 // answer; then it gets its answer at the same moment. So the clocks never
 // differ by more than K.
 
-#include "ps_server/peers.h"
 #include "ps_server/server.h"
 
 #include "base/base.h"
@@ -277,7 +276,7 @@ static void async_tick(struct server *s)
         for (int o = 0; o < s->job.world; o++) {
             char why[160];
             if (o == r || !s->peers[o].alive || s->peers[o].pushed != least ||
-                peers_is_busy(s, o))
+                server_is_busy(s, o))
                 continue;
             snprintf(why, sizeof why,
                      "it is at clock %llu and rank %d, at %llu, has waited for "

@@ -12,7 +12,6 @@
 // that all servers count it from the same round on.
 
 #include "ps_server/bsp.h"
-#include "ps_server/peers.h"
 
 #include "base/base.h"
 
@@ -216,7 +215,7 @@ static int list_behind(const struct server *s, int *behind, char *who,
     for (int r = 0; r < s->job.world; r++) {
         if (!is_behind(s, r))
             continue;
-        if (peers_is_busy(s, r)) {
+        if (server_is_busy(s, r)) {
             *busy = true;
             continue;
         }

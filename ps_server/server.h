@@ -164,6 +164,9 @@ bool server_beside(const struct server *s, int rank);
 // since the server knows which worker is late.
 uint64_t server_patience_ns(const struct server *s);
 
+// Whether a worker has said lately that it is busy: no deadline counts for it.
+bool server_is_busy(const struct server *s, int rank);
+
 // ---- vectors.c
 
 // Handle SET (data: one row, fp32) and PULL. Both return 0, or -1 after fail()

@@ -89,3 +89,9 @@ uint64_t server_patience_ns(const struct server *s)
 {
     return (uint64_t)(s->job.timeout_s * 0.9e9);
 }
+
+bool server_is_busy(const struct server *s, int rank)
+{
+    uint64_t since = s->peers[rank].busy_ns;
+    return since && now_ns() - since < server_patience_ns(s);
+}

@@ -6,27 +6,27 @@
 #include "cluster/cluster.h"
 #include "device/vector.h"
 #include "horovod_ring/plan.h"
-#include "horovod_ring/transport.h"
+#include "horovod_ring/streams.h"
 
 enum { PIECE = 1 << 16 }; // elements received at a time: 256 KiB
 
 struct loop {
-    struct transport transport;
+    struct streams streams;
     float *received; // a piece, before it is added
 };
 
 static int loop_open(struct sync *s)
 {
     struct loop *l = s->state;
-    struct transport_config tcp = {.name = "loop",
-                                   .iface = s->job.settings->iface};
+    const struct streams_config config = {.name = "loop",
+                                          .iface = s->job.settings->iface};
     s->transport = "tcp";
     l->received = mem_alloc(PIECE, sizeof *l->received);
     if (!l->received)
         return -1;
     if (s->job.cluster->world == 1)
         return 0;
-    return transport_open(&l->transport, &transport_tcp, s->job.cluster, &tcp);
+    return streams_open(&l->streams, &streams_tcp, s->job.cluster, &config);
 }
 
 // Receives at most a piece of `to`, from byte `got` on. With `adds`, adds all
@@ -38,7 +38,7 @@ static ssize_t receive(struct loop *l, float *to, size_t got, size_t bytes,
     size_t at = got % piece, left = bytes - got;
     size_t most = left < piece - at ? left : piece - at;
     char *p = adds ? (char *)l->received + at : (char *)to + got;
-    ssize_t n = l->transport.ops->recv(&l->transport, LEFT, p, most);
+    ssize_t n = l->streams.ops->recv(&l->streams, LEFT, p, most);
     if (n > 0 && adds) {
         size_t from = got / sizeof *to, end = (got + (size_t)n) / sizeof *to;
         vector_add(to + from, l->received + from % PIECE, DTYPE_F32,
@@ -51,13 +51,13 @@ static ssize_t receive(struct loop *l, float *to, size_t got, size_t bytes,
 static int exchange(struct loop *l, double timeout_s, float *v,
                     struct group_chunk out, struct group_chunk in, bool adds)
 {
-    struct transport *t = &l->transport;
+    struct streams *p = &l->streams;
     size_t sent = 0, got = 0;
     size_t nout = out.n * sizeof *v, nin = in.n * sizeof *v;
     uint64_t moved_ns = now_ns();
     while (sent < nout || got < nin) {
         struct iovec iov = {(char *)(v + out.off) + sent, nout - sent};
-        ssize_t went = sent < nout ? t->ops->send(t, RIGHT, &iov, 1) : 0;
+        ssize_t went = sent < nout ? p->ops->send(p, RIGHT, &iov, 1) : 0;
         ssize_t came = got < nin ? receive(l, v + in.off, got, nin, adds) : 0;
         if (went < 0 || came < 0)
             return -1;
@@ -69,9 +69,9 @@ static int exchange(struct loop *l, double timeout_s, float *v,
         }
         if ((double)(now_ns() - moved_ns) > timeout_s * 1e9)
             return fail("loop: nothing moved for %g s", timeout_s);
-        unsigned wants = (sent < nout ? WANT_SEND_RIGHT : 0) |
-                         (got < nin ? WANT_RECV_LEFT : 0);
-        if (t->ops->wait(t, wants, (int)(timeout_s * 1000) + 1))
+        p->links[RIGHT].wants = sent < nout ? STREAMS_OUT : 0;
+        p->links[LEFT].wants = got < nin ? STREAMS_IN : 0;
+        if (p->ops->wait(p, (int)(timeout_s * 1000) + 1))
             return -1;
     }
     return 0;
@@ -107,7 +107,7 @@ static int loop_broadcast(struct sync *s, int slot, float *v)
 static void loop_close(struct sync *s)
 {
     struct loop *l = s->state;
-    transport_close(&l->transport);
+    streams_close(&l->streams);
     mem_free(l->received);
 }
 

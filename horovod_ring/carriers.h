@@ -33,6 +33,11 @@ extern const struct group_ops ring_shm;
 size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
                          int world, enum direction d);
 
+// ring_shm if it can join the members, and those of all other parts of the job;
+// else, or with `tcp`, ring_tcp. NULL after fail(). All members must call it,
+// as group_is_supported().
+const struct group_ops *ring_choose(const struct group_job *job, bool tcp);
+
 // On a virtual cluster, for tests and for `lockstep explain`. Its law is that
 // of ring_tcp.
 extern const struct group_ops ring_virtual;

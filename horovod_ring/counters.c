@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "group/group.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -313,15 +314,17 @@ static void relax(const struct counters *c)
     pause_core();
 }
 
-// Sleeps until another member wakes it, or for LOOK_MS. Does not sleep if a
-// counter has changed since the last check.
+// Sleeps until another member or counters_wake() wakes it, or for LOOK_MS. Does
+// not sleep if a counter has changed since the last check. The futex is read
+// before `woken`, and counters_wake() changes them in the opposite order, so no
+// call of it is missed.
 static void sleep_for_a_change(const struct counters *c)
 {
     struct slot *mine = c->peers[c->rank].slot;
     const struct timespec most = {.tv_nsec = LOOK_MS * 1000000};
     uint32_t value = atomic_load(&mine->futex);
     atomic_store(&mine->asleep, 1);
-    if (sum_of_all(c) == c->seen)
+    if (sum_of_all(c) == c->seen && !atomic_load(&c->woken))
         syscall(SYS_futex, &mine->futex, FUTEX_WAIT, value, &most, NULL, 0);
     atomic_store(&mine->asleep, 0);
 }
@@ -340,6 +343,14 @@ bool counters_has_come(const struct counters *c, const struct awaited *a)
                         : counters_read(c, a->rank, a->k)) >= a->goal;
 }
 
+void counters_wake(struct counters *c)
+{
+    struct slot *mine = c->peers[c->rank].slot;
+    atomic_store(&c->woken, true);
+    atomic_fetch_add(&mine->futex, 1);
+    syscall(SYS_futex, &mine->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 static int late(struct counters *c, const struct awaited *a)
 {
     int whom = whom_we_await(c, a);
@@ -349,18 +360,18 @@ static int late(struct counters *c, const struct awaited *a)
     return give_up(c, whom);
 }
 
-int counters_wait(struct counters *c, uint64_t spin_ns,
+int counters_wait(struct counters *c, uint64_t since_ns, uint64_t spin_ns,
                   const struct awaited *first, bool (*come)(const void *arg),
                   const void *arg)
 {
     uint64_t moved = 0, limit = (uint64_t)(c->timeout_s * 1e9);
-    while (!come(arg)) {
+    while (!come(arg) && !atomic_exchange(&c->woken, false)) {
         uint64_t now = now_ns();
         if (has_changed(c) || moved == 0)
             moved = now;
         if (now - moved <= spin_ns) {
             relax(c);
-        } else if (now - moved < limit) {
+        } else if (group_waited(since_ns, moved) < limit) {
             sleep_for_a_change(c);
             if (look_around(c, first, come, arg))
                 return -1;

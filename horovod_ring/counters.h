@@ -39,7 +39,8 @@ struct counters {
     const int *ranks; // borrowed: the members' ranks in the job, for error
                       // texts; if NULL, they are the members' numbers
     double timeout_s;
-    bool crowded; // more members than processors
+    bool crowded;       // more members than processors
+    _Atomic bool woken; // by counters_wake()
     struct peer *peers;
     uint64_t seen; // the sum of all counters at the last check
     int culprit;   // after a failure: the rank at fault, or -1
@@ -76,13 +77,17 @@ struct awaited {
 };
 bool counters_has_come(const struct counters *c, const struct awaited *a);
 
-// Returns when come(arg) is true. Spins for spin_ns after the last change of
-// any counter, then sleeps. `first` is what the caller needs first: if its
-// member is gone, or late by the deadline, the call returns -1 after fail()
-// that names that member. Else it returns 0.
-int counters_wait(struct counters *c, uint64_t spin_ns,
+// Returns when come(arg) is true, or after counters_wake(). Spins for spin_ns
+// after the last change of any counter, then sleeps. `first` is what the caller
+// needs first: if its member is gone, or late by the deadline, the call returns
+// -1 after fail() that names that member. Else it returns 0. The deadline does
+// not count before since_ns (struct group).
+int counters_wait(struct counters *c, uint64_t since_ns, uint64_t spin_ns,
                   const struct awaited *first, bool (*come)(const void *arg),
                   const void *arg);
+
+// From any thread of this member: its present or next counters_wait() returns.
+void counters_wake(struct counters *c);
 
 // After a failure: tell all members which rank is at fault.
 void counters_abort(struct counters *c);

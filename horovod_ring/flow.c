@@ -1,25 +1,46 @@
 // flow.c - moves vectors round the ring, slice by slice.
+//
+// A cursor goes through these states, for one slice after the other:
+//
+//            begin_send()          push(): the last byte has left
+//     out    idle -------> busy ----------------------------------> idle
+//            pull(): head          check_head()        landed()
+//     in     idle -------> busy ---------------> busy ------------> idle
+//                                  HEAD_STUCK: idle again
+//
+// settle() moves a cursor on when it becomes idle. flow_wait() makes the cursor
+// `out` busy with a HEAD_STUCK, which moves no cursor on.
+//
+//  1. A cursor that is idle is at the next slice that is not empty; if no
+//     posted verb has one, at verb number `posted`.
+//  2. flow_done() = min(out.op, in.op): a verb is done when both cursors have
+//     passed it. posted - flow_done() <= depth.
+//  3. The cursors are at most WIRE_OPS - 1 verbs apart, since the wire has that
+//     many vectors in 16 bits (can_send(), can_receive()).
+//  4. A slice is sent only after the slice from which it is made has landed, or
+//     if it is this member's own (can_send()).
+//  5. The bytes of a stream are whole slices, HEAD_STUCK and at the end
+//     HEAD_ABORT: no head comes in the middle of a slice.
+//  6. To the left goes nothing but one HEAD_ABORT.
 
 #include "horovod_ring/flow.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
 #include "telemetry/span.h"
 
 #include <sched.h>
 #include <stdio.h>
 
-enum head_kind {
-    HEAD_SLICE = 0x52494e47, // "RING"
-    HEAD_STUCK,              // the sender waits for rank `message`
-    HEAD_ABORT,              // the sender gave up because of rank `message`
-};
-
 void flow_open(struct flow *f)
 {
-    f->plan.rank = f->transport->rank;
-    f->plan.world = f->transport->world;
-    f->blame = f->told = f->culprit = -1;
+    f->plan.rank = f->streams->rank;
+    f->plan.world = f->streams->world;
+    f->blame = f->told = -1;
+}
+
+static int member_at(const struct flow *f, int link)
+{
+    return f->streams->links[link].member;
 }
 
 static const struct group_op *op_of(const struct flow *f, uint64_t k)
@@ -100,9 +121,9 @@ static void begin_send(struct flow *f)
     c->payload = (char *)from; // only read from
     c->head = (struct head){
         .kind = HEAD_SLICE,
-        .op = (uint32_t)c->op,
-        .message = (uint32_t)c->message,
-        .bytes = (uint32_t)(s.n * dtype_bytes(op->vector.wire)),
+        .message = (uint16_t)c->message,
+        .number = (uint32_t)c->op,
+        .bytes = s.n * dtype_bytes(op->vector.wire),
     };
 }
 
@@ -127,9 +148,9 @@ static int push(struct flow *f)
     if (skip < all)
         v[n++] =
             (struct iovec){c->payload + (skip - sizeof c->head), all - skip};
-    ssize_t sent = f->transport->ops->send(f->transport, RIGHT, v, n);
+    ssize_t sent = f->streams->ops->send(f->streams, RIGHT, v, n);
     if (sent < 0)
-        f->culprit = f->transport->peer[RIGHT];
+        f->streams->culprit = member_at(f, RIGHT);
     if (sent <= 0)
         return (int)sent;
     if (c->head.kind == HEAD_SLICE)
@@ -149,42 +170,30 @@ static int push(struct flow *f)
     return 1;
 }
 
-// The rank in the whole job, by which error messages name a member.
-static int job_rank(const struct flow *f, int member)
-{
-    return cluster_job_rank(f->transport->ranks, member);
-}
-
-static int given_up(struct flow *f, const struct head *h, enum side by)
-{
-    f->culprit = (int)h->message;
-    return fail("%s: rank %d failed, says rank %d", f->name,
-                job_rank(f, f->culprit), job_rank(f, f->transport->peer[by]));
-}
-
 // A head has come from the left. Fails if it is not the one that is due.
 static int check_head(struct flow *f)
 {
     struct cursor *c = &f->in;
     const struct head *h = &c->head;
-    int left = f->transport->peer[LEFT];
-    if (h->kind == HEAD_ABORT && h->message < (uint32_t)f->transport->world)
-        return given_up(f, h, LEFT);
-    if (h->kind == HEAD_STUCK && h->message < (uint32_t)f->transport->world) {
-        f->blame = (int)h->message;
+    int left = member_at(f, LEFT);
+    if (streams_check(f->streams, LEFT, h, HEAD_SLICE))
+        return -1;
+    if (h->kind == HEAD_STUCK) {
+        f->blame = (int)h->number;
         c->busy = false;
         return 0;
     }
     const struct group_op *op = op_of(f, c->op);
     struct group_chunk s = slice_at(f, c, IN);
     size_t bytes = s.n * dtype_bytes(op->vector.wire);
-    if (h->kind != HEAD_SLICE || h->op != (uint32_t)c->op ||
-        h->message != (uint32_t)c->message || h->bytes != bytes) {
-        f->culprit = left;
-        return fail("%s: rank %d sent message %u of exchange %u with %u bytes; "
-                    "expected message %d of exchange %u with %zu bytes",
-                    f->name, job_rank(f, left), h->message, h->op, h->bytes,
-                    c->message, (uint32_t)c->op, bytes);
+    if (h->number != (uint32_t)c->op || h->message != (uint16_t)c->message ||
+        h->bytes != bytes) {
+        f->streams->culprit = left;
+        return fail("%s: rank %d sent message %u of exchange %u with %llu "
+                    "bytes; expected message %d of exchange %u with %zu bytes",
+                    f->name, streams_rank(f->streams, left), h->message,
+                    h->number, (unsigned long long)h->bytes, c->message,
+                    (uint32_t)c->op, bytes);
     }
     bool adds = plan_adds(&f->plan, op, c->message);
     c->payload = wire_land(f->wire, &op->vector, c->op, s, adds);
@@ -223,10 +232,9 @@ static int pull(struct flow *f)
     size_t at = head ? c->done : c->done - sizeof c->head;
     char *to = head ? (char *)&c->head : c->payload;
     size_t due = head ? sizeof c->head : c->head.bytes;
-    ssize_t got =
-        f->transport->ops->recv(f->transport, LEFT, to + at, due - at);
+    ssize_t got = f->streams->ops->recv(f->streams, LEFT, to + at, due - at);
     if (got < 0) {
-        f->culprit = f->transport->peer[LEFT];
+        f->streams->culprit = member_at(f, LEFT);
         return fail("%s after %zu of %zu bytes of message %d of exchange %llu",
                     fail_message(), at, due, c->message,
                     (unsigned long long)c->op);
@@ -250,24 +258,20 @@ static int pull(struct flow *f)
 // Reads from the right neighbour, which only sends when it gives up.
 static int hear_right(struct flow *f)
 {
-    struct transport *t = f->transport;
+    struct streams *p = f->streams;
     ssize_t got = 1;
     while (got > 0 && f->back_done < sizeof f->back) {
-        got = t->ops->recv(t, RIGHT, (char *)&f->back + f->back_done,
+        got = p->ops->recv(p, RIGHT, (char *)&f->back + f->back_done,
                            sizeof f->back - f->back_done);
         if (got < 0) {
-            f->culprit = t->peer[RIGHT];
+            p->culprit = member_at(f, RIGHT);
             return -1;
         }
         f->back_done += (size_t)got;
     }
     if (f->back_done < sizeof f->back)
         return 0;
-    if (f->back.kind == HEAD_ABORT && f->back.message < (uint32_t)t->world)
-        return given_up(f, &f->back, RIGHT);
-    f->culprit = t->peer[RIGHT];
-    return fail("%s: rank %d sent bytes that are no message", f->name,
-                job_rank(f, f->culprit));
+    return streams_check(p, RIGHT, &f->back, HEAD_ABORT);
 }
 
 // A neighbour is lost. If the right neighbour gave a reason before, that reason
@@ -275,11 +279,11 @@ static int hear_right(struct flow *f)
 static int explain(struct flow *f)
 {
     char why[256];
-    int culprit = f->culprit;
+    int culprit = f->streams->culprit;
     snprintf(why, sizeof why, "%s", fail_message());
     if (hear_right(f) && f->back_done == sizeof f->back)
         return -1;
-    f->culprit = culprit;
+    f->streams->culprit = culprit;
     return fail("%s", why);
 }
 
@@ -304,14 +308,23 @@ int flow_advance(struct flow *f)
 static int waiting_for(const struct flow *f)
 {
     if (!can_receive(f))
-        return f->transport->peer[RIGHT];
-    bool other = f->blame >= 0 && f->blame != f->transport->rank;
-    return other ? f->blame : f->transport->peer[LEFT];
+        return member_at(f, RIGHT);
+    bool other = f->blame >= 0 && f->blame != f->streams->rank;
+    return other ? f->blame : member_at(f, LEFT);
+}
+
+// What the next wait is for: bytes from the left, room to the right, or a
+// report from the right.
+static void want(struct flow *f, bool in, bool out, bool hear)
+{
+    f->streams->links[LEFT].wants = in ? STREAMS_IN : 0;
+    f->streams->links[RIGHT].wants =
+        (out ? STREAMS_OUT : 0) | (hear ? STREAMS_HEAR : 0);
 }
 
 int flow_wait(struct flow *f, uint64_t spin_ns)
 {
-    struct transport *t = f->transport;
+    struct streams *p = f->streams;
     CHECK(flow_done(f) < f->posted);
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
     uint64_t idle = now_ns() - f->moved_ns;
@@ -324,11 +337,10 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     if (waited >= limit) {
         if (f->out.op < f->posted && hear_right(f))
             return -1; // the right neighbour has given up, and said why
-        f->culprit = whom;
-        return fail("%s: nothing from rank %d for %g s, in exchange %llu; "
-                    "try: look at its log, or a longer timeout=",
-                    f->name, job_rank(f, whom), f->timeout_s,
-                    (unsigned long long)flow_done(f));
+        char exchange[40];
+        snprintf(exchange, sizeof exchange, "exchange %llu",
+                 (unsigned long long)flow_done(f));
+        return streams_late(p, whom, f->timeout_s, exchange);
     }
     // Half-way to the deadline, tell the right neighbour for whom we wait, so
     // that it does not blame us.
@@ -336,37 +348,30 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
         f->out.busy = true;
         f->out.done = 0;
         f->out.head =
-            (struct head){.kind = HEAD_STUCK, .message = (uint32_t)whom};
+            (struct head){.kind = HEAD_STUCK, .number = (uint32_t)whom};
         f->told = whom;
         if (push(f) < 0)
             return -1;
     }
-    unsigned wants = can_receive(f) ? WANT_RECV_LEFT : 0;
-    if (f->out.op < f->posted)
-        wants |= WANT_RECV_RIGHT;
-    if (f->out.busy)
-        wants |= WANT_SEND_RIGHT;
+    bool hears = f->out.op < f->posted;
+    want(f, can_receive(f), f->out.busy, hears);
     uint64_t next = idle < limit / 2 ? limit / 2 - idle : limit - waited;
-    if (t->ops->wait(t, wants, (int)(next / 1000000) + 1))
+    if (p->ops->wait(p, (int)(next / 1000000) + 1))
         return -1;
-    return wants & WANT_RECV_RIGHT ? hear_right(f) : 0;
+    return hears ? hear_right(f) : 0;
 }
 
 void flow_abort(struct flow *f)
 {
-    struct transport *t = f->transport;
-    int culprit = f->culprit < 0 ? t->rank : f->culprit;
-    struct head h = {.kind = HEAD_ABORT, .message = (uint32_t)culprit};
-    struct iovec v = {&h, sizeof h};
-    // From here on errors are ignored: no neighbour is left to report them to.
-    if (culprit != t->peer[LEFT])
-        (void)t->ops->send(t, LEFT, &v, 1);
-    if (culprit == t->peer[RIGHT])
+    struct streams *p = f->streams;
+    streams_abort(p, LEFT);
+    if (p->culprit == member_at(f, RIGHT))
         return;
     // First finish a slice that has begun: the right neighbour may be reading.
+    want(f, false, true, false);
     for (int i = 0; f->out.busy && i < 50; i++)
-        if (push(f) < 0 || t->ops->wait(t, WANT_SEND_RIGHT, 10))
+        if (push(f) < 0 || p->ops->wait(p, 10))
             return;
     if (!f->out.busy)
-        (void)t->ops->send(t, RIGHT, &v, 1);
+        streams_abort(p, RIGHT);
 }

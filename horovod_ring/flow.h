@@ -9,26 +9,18 @@
 //     add        +a0  +a1  +a2
 //     out    [z0][a0'][a1'][a2']..
 //
-// A head of 16 bytes before every slice says what it is. A worker that waits
-// for long tells its right neighbour, between two slices, for which rank it
-// waits. A worker that fails tells both neighbours which rank is at fault, so
-// that all workers name the same one.
+// A worker that waits for long tells its right neighbour, between two slices,
+// for which rank it waits. A worker that fails tells both neighbours which rank
+// is at fault, so that all workers name the same one.
 
 #ifndef HOROVOD_RING_FLOW_H
 #define HOROVOD_RING_FLOW_H
 
 #include "horovod_ring/plan.h"
 #include "horovod_ring/ring_wire.h"
-#include "horovod_ring/transport.h"
+#include "horovod_ring/streams.h"
 
 struct span_lane;
-
-struct head {
-    uint32_t kind;    // enum head_kind in flow.c
-    uint32_t op;      // number of the verb
-    uint32_t message; // number of the message; or the rank at fault
-    uint32_t bytes;   // length of the payload after the head
-};
 
 struct cursor {
     uint64_t op;
@@ -46,8 +38,8 @@ struct cursor {
 struct flow {
     // The caller sets these, plan.grain, and the lanes of `out` and `in`. All
     // pointers are borrowed.
-    const char *name; // begins errors
-    struct transport *transport;
+    const char *name;        // begins errors
+    struct streams *streams; // STREAMS_RING
     struct wire *wire;
     struct group_op *ops; // `depth` places: verb k at k % depth
     size_t depth, slice_bytes;
@@ -63,7 +55,6 @@ struct flow {
     uint64_t since_ns; // the deadline does not count before (struct group)
     int blame;         // rank for which the left neighbour waits, or -1
     int told;          // rank that we have named to the right one, or -1
-    int culprit;       // after a failure: the rank at fault, or -1
     struct group_stats counted;
 };
 

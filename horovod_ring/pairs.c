@@ -15,16 +15,13 @@ static int open_line(struct pair_line *l, size_t depth, bool half)
     return l->queue && (l->scratch || !half) ? 0 : -1;
 }
 
-int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
+int pairs_open(struct pairs *p, const struct streams_ops *ops, const char *name,
                struct cluster *c, const char *iface, size_t depth, bool half)
 {
-    *p = (struct pairs){.ops = ops,
-                        .name = name,
-                        .rank = c->rank,
-                        .world = c->world,
-                        .ranks = c->ranks,
-                        .depth = depth,
-                        .culprit = -1};
+    const struct streams_config config = {.name = name,
+                                          .iface = iface,
+                                          .who = STREAMS_ALL};
+    *p = (struct pairs){.depth = depth};
     for (int d = 0; d < 2; d++) {
         p->lines[d] = mem_alloc((size_t)c->world, sizeof *p->lines[d]);
         if (!p->lines[d])
@@ -33,29 +30,21 @@ int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
             if (r != c->rank && open_line(&p->lines[d][r], depth, half))
                 return -1;
     }
-    p->state = mem_alloc(1, ops->state_size);
-    return p->state ? ops->open(p, c, iface) : -1;
+    return streams_open(&p->streams, ops, c, &config);
 }
 
 void pairs_close(struct pairs *p)
 {
-    if (p->state)
-        p->ops->close(p);
+    int world = p->streams.world;
+    streams_close(&p->streams);
     for (int d = 0; d < 2; d++) {
-        for (int r = 0; p->lines[d] && r < p->world; r++) {
+        for (int r = 0; p->lines[d] && r < world; r++) {
             mem_free(p->lines[d][r].queue);
             mem_free(p->lines[d][r].scratch);
         }
         mem_free(p->lines[d]);
     }
-    mem_free(p->state);
-    *p = (struct pairs){0};
-}
-
-// The rank in the whole job, by which error messages name a member.
-static int job_rank(const struct pairs *p, int member)
-{
-    return cluster_job_rank(p->ranks, member);
+    *p = (struct pairs){.streams.culprit = -1};
 }
 
 // ---- lines
@@ -78,7 +67,7 @@ void pairs_post(struct pairs *p, enum direction d, int peer,
 int pairs_awaited(const struct pairs *p, const uint64_t *left)
 {
     for (int d = 0; d < 2; d++)
-        for (int r = 0; r < p->world; r++) {
+        for (int r = 0; r < p->streams.world; r++) {
             const struct pair_line *l = &p->lines[d][r];
             if (l->done < l->posted && present(p, l)->left == left)
                 return r;
@@ -86,12 +75,26 @@ int pairs_awaited(const struct pairs *p, const uint64_t *left)
     return -1;
 }
 
-bool pairs_wants(const struct pairs *p, enum direction d, int rank)
+static bool pends(const struct pairs *p, enum direction d, int rank)
 {
     const struct pair_line *l = &p->lines[d][rank];
-    bool pends = l->done < l->posted;
-    return d == OUT ? pends
-                    : !l->closed && (pends || l->moved < sizeof l->head);
+    return l->done < l->posted;
+}
+
+// From a member of which nothing is due only the head of a report may come.
+void pairs_want(struct pairs *p)
+{
+    bool few = p->streams.ops->hears_few;
+    for (int r = 0; r < p->streams.world; r++) {
+        const struct pair_line *in = &p->lines[IN][r];
+        bool out = pends(p, OUT, r), due = !in->closed && pends(p, IN, r);
+        bool hear = !due && !in->closed && in->moved < sizeof in->head &&
+                    (out || !few) && r != p->streams.rank;
+        p->streams.links[r].wants = (due ? STREAMS_IN : 0) |
+                                    (out ? STREAMS_OUT : 0) |
+                                    (hear ? STREAMS_HEAR : 0);
+    }
+    p->listens = p->streams.ops->wait != NULL;
 }
 
 static uint64_t payload(const struct group_vector *v)
@@ -150,9 +153,9 @@ static int push(struct pairs *p, int to)
     if (l->done == l->posted)
         return 0;
     if (l->moved == 0)
-        l->head = (struct pair_head){.kind = PAIR_MESSAGE,
-                                     .number = (uint32_t)l->done,
-                                     .bytes = payload(v)};
+        l->head = (struct head){.kind = HEAD_MESSAGE,
+                                .number = (uint32_t)l->done,
+                                .bytes = payload(v)};
     if (l->moved < head)
         parts[n++] =
             (struct iovec){(char *)&l->head + l->moved, head - l->moved};
@@ -164,9 +167,9 @@ static int push(struct pairs *p, int to)
     char *from = payload_at(l, v, at, &bytes);
     if (bytes > 0)
         parts[n++] = (struct iovec){from, bytes};
-    ssize_t sent = p->ops->send(p, to, parts, n);
+    ssize_t sent = p->streams.ops->send(&p->streams, to, parts, n);
     if (sent < 0)
-        p->culprit = to;
+        p->streams.culprit = to;
     if (sent <= 0)
         return (int)sent;
     l->moved += (size_t)sent;
@@ -177,7 +180,7 @@ static int push(struct pairs *p, int to)
 
 static int lost(struct pairs *p, int from, size_t got)
 {
-    p->culprit = from;
+    p->streams.culprit = from;
     return fail("%s after %zu bytes of its message %llu", fail_message(), got,
                 (unsigned long long)p->lines[IN][from].done);
 }
@@ -187,8 +190,9 @@ static int lost(struct pairs *p, int from, size_t got)
 static int pull_head(struct pairs *p, int from)
 {
     struct pair_line *l = &p->lines[IN][from];
-    ssize_t got = p->ops->recv(p, from, (char *)&l->head + l->moved,
-                               sizeof l->head - l->moved);
+    ssize_t got =
+        p->streams.ops->recv(&p->streams, from, (char *)&l->head + l->moved,
+                             sizeof l->head - l->moved);
     if (got < 0 && l->done == l->posted && l->moved == 0) {
         l->closed = true; // no message is expected from there
         return 0;
@@ -198,16 +202,7 @@ static int pull_head(struct pairs *p, int from)
     l->moved += (size_t)got;
     if (l->moved < sizeof l->head)
         return got > 0;
-    if (l->head.kind == PAIR_ABORT && l->head.number < (uint32_t)p->world) {
-        p->culprit = (int)l->head.number;
-        return fail("%s: rank %d failed, says rank %d", p->name,
-                    job_rank(p, p->culprit), job_rank(p, from));
-    }
-    if (l->head.kind == PAIR_MESSAGE)
-        return 1;
-    p->culprit = from;
-    return fail("%s: rank %d sent bytes that are no message", p->name,
-                job_rank(p, from));
+    return streams_check(&p->streams, from, &l->head, HEAD_MESSAGE) ? -1 : 1;
 }
 
 static int check_head(struct pairs *p, int from)
@@ -216,12 +211,12 @@ static int check_head(struct pairs *p, int from)
     uint64_t due = payload(&present(p, l)->vector);
     if (l->head.number == (uint32_t)l->done && l->head.bytes == due)
         return 0;
-    p->culprit = from;
+    p->streams.culprit = from;
     return fail("%s: rank %d sent message %u of %llu bytes; expected message "
                 "%llu of %llu bytes",
-                p->name, job_rank(p, from), l->head.number,
-                (unsigned long long)l->head.bytes, (unsigned long long)l->done,
-                (unsigned long long)due);
+                p->streams.name, streams_rank(&p->streams, from),
+                l->head.number, (unsigned long long)l->head.bytes,
+                (unsigned long long)l->done, (unsigned long long)due);
 }
 
 // Receive a part of the present message, its head included.
@@ -230,8 +225,9 @@ static int pull(struct pairs *p, int from)
     struct pair_line *l = &p->lines[IN][from];
     size_t head = sizeof l->head;
     if (l->closed && l->done < l->posted) {
-        p->culprit = from;
-        return fail("%s: rank %d closed", p->name, job_rank(p, from));
+        p->streams.culprit = from;
+        return fail("%s: rank %d closed", p->streams.name,
+                    streams_rank(&p->streams, from));
     }
     if (l->closed)
         return 0;
@@ -244,7 +240,8 @@ static int pull(struct pairs *p, int from)
     if (at == 0 && check_head(p, from))
         return -1;
     char *to = payload_at(l, v, at, &bytes);
-    ssize_t got = bytes > 0 ? p->ops->recv(p, from, to, bytes) : 0;
+    ssize_t got =
+        bytes > 0 ? p->streams.ops->recv(&p->streams, from, to, bytes) : 0;
     if (got < 0)
         return lost(p, from, at);
     l->moved += (size_t)got;
@@ -265,9 +262,9 @@ int pairs_advance(struct pairs *p)
     p->listens = false;
     for (bool moved = p->pending > 0; moved;) {
         moved = false;
-        for (int r = 0; r < p->world; r++) {
+        for (int r = 0; r < p->streams.world; r++) {
             const struct pair_line *in = &p->lines[IN][r];
-            if (r == p->rank)
+            if (r == p->streams.rank)
                 continue;
             int out = push(p, r);
             int came =
@@ -285,12 +282,8 @@ int pairs_advance(struct pairs *p)
 
 void pairs_abort(struct pairs *p)
 {
-    int culprit = p->culprit < 0 ? p->rank : p->culprit;
-    struct pair_head h = {.kind = PAIR_ABORT, .number = (uint32_t)culprit};
-    struct iovec v = {&h, sizeof h};
-    // From here on errors are ignored: no member is left to report them to. A
-    // member to which a message is half sent only sees that this one closes.
-    for (int r = 0; r < p->world; r++)
-        if (r != p->rank && r != culprit && p->lines[OUT][r].moved == 0)
-            (void)p->ops->send(p, r, &v, 1);
+    // A member to which a message is half sent only sees that this one closes.
+    for (int r = 0; r < p->streams.world; r++)
+        if (r != p->streams.rank && p->lines[OUT][r].moved == 0)
+            streams_abort(&p->streams, r);
 }

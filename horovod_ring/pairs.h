@@ -1,8 +1,8 @@
 // pairs.h - messages from one member to another: send, recv and all_to_all.
 //
-// Each member has two lines to each other member, one out and one in. A line is
-// a queue of messages. A message is a head of 16 bytes and the vector, sent
-// from its own memory:
+// Each member has two lines to each other member, one out and one in: the
+// streams of a link (streams.h). A line is a queue of messages. A message is a
+// head and the vector, sent from its own memory:
 //
 //     out   [head|vector 0][head|vector 1]..      to member 2
 //     in    [head|vector 0]..                     from member 2
@@ -19,23 +19,9 @@
 #define HOROVOD_RING_PAIRS_H
 
 #include "horovod_ring/plan.h"
-
-#include <sys/types.h>
-#include <sys/uio.h>
+#include "horovod_ring/streams.h"
 
 struct cluster;
-struct pairs;
-
-enum pair_kind {
-    PAIR_MESSAGE = 0x50414952, // "PAIR"
-    PAIR_ABORT                 // the sender gives up because of rank `number`
-};
-
-struct pair_head {
-    uint32_t kind;   // enum pair_kind
-    uint32_t number; // of the message in its line; or the rank at fault
-    uint64_t bytes;  // length of the payload after the head
-};
 
 struct pair_message {
     struct group_vector vector;
@@ -47,30 +33,15 @@ struct pair_line {
     struct pair_message *queue; // message k at k % depth
     uint64_t posted, done;
     // The present message, number `done`:
-    struct pair_head head;
+    struct head head;
     size_t moved;  // bytes of head and payload moved so far
     size_t cast;   // bytes of payload that are or were in `scratch`
     char *scratch; // a piece of a vector in 16 bits
     bool closed;   // the other member has left
 };
 
-// Streams of bytes to all other members. None blocks.
-struct pairs_ops {
-    size_t state_size;
-    int (*open)(struct pairs *p, struct cluster *c, const char *iface);
-    // Move what can be moved now. Returns how many bytes moved, 0 if none, or
-    // -1 after fail() if the other member is gone.
-    ssize_t (*send)(struct pairs *p, int to, const struct iovec *v, int n);
-    ssize_t (*recv)(struct pairs *p, int from, void *at, size_t bytes);
-    void (*close)(struct pairs *p); // must accept zeroed state
-};
-
 struct pairs {
-    const struct pairs_ops *ops;
-    const char *name;
-    int rank, world;
-    const int *ranks; // borrowed: the members' ranks in the job, for error
-                      // texts; if NULL, they are the members' numbers
+    struct streams streams; // STREAMS_ALL
     size_t depth;
     struct pair_line *lines[2]; // by enum direction, then by rank
     uint64_t pending;           // messages that are not complete
@@ -78,14 +49,12 @@ struct pairs {
     uint64_t moved_ns;          // when bytes last moved, or work arrived
     uint64_t moves;             // how often bytes have moved
     struct group_stats counted;
-    int culprit; // after a failure: the rank at fault, or -1
-    void *state;
 };
 
 // Opens lines to all members. At most `depth` messages may be under way.
 // `half`: fp32 vectors will travel in 16 bits. All members call it. Returns 0,
 // or -1 after fail(); pairs_close() follows in both cases.
-int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
+int pairs_open(struct pairs *p, const struct streams_ops *ops, const char *name,
                struct cluster *c, const char *iface, size_t depth, bool half);
 void pairs_close(struct pairs *p);
 
@@ -100,22 +69,13 @@ int pairs_awaited(const struct pairs *p, const uint64_t *left);
 // Moves everything that can be moved now. Returns 0, or -1 after fail().
 int pairs_advance(struct pairs *p);
 
-// Whether the line to or from `rank` has bytes to send, or waits for bytes.
-bool pairs_wants(const struct pairs *p, enum direction d, int rank);
+// Sets what the next wait of the streams is for: messages on all lines, and
+// reports of failures, for which the next pairs_advance() listens.
+void pairs_want(struct pairs *p);
 
 // After a failure: tells the other members which rank is at fault. It does not
 // tell that rank itself, nor members that have received only a part of a
 // message.
 void pairs_abort(struct pairs *p);
-
-// pairs_tcp has a TCP connection for each pair. pairs_shm uses shared memory.
-extern const struct pairs_ops pairs_tcp, pairs_shm;
-
-// pairs_tcp: returns a descriptor that is readable when bytes can move, or -1
-// after fail(). The pairs own it.
-int pairs_tcp_watch(struct pairs *p);
-
-// pairs_shm: whether bytes can move now.
-bool pairs_shm_can_move(const struct pairs *p);
 
 #endif

@@ -6,6 +6,7 @@
 #include "cluster/cluster.h"
 #include "telemetry/span.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 // The lane "NAME in" or "NAME out": one direction of one group.
@@ -16,19 +17,18 @@ static struct span_lane *lane(const struct group *g, const char *direction)
     return spans_lane(g->job.spans, name);
 }
 
-int ring_flow_open(struct group *g, const struct transport_ops *transport,
-                   const struct pairs_ops *pairs)
+int ring_flow_open(struct group *g, const struct streams_ops *ops)
 {
     struct ring_flow *r = g->state;
     const struct group_job *job = &g->job;
-    struct transport_config tcp = {.name = g->name, .iface = job->iface};
+    const struct streams_config config = {.name = g->name, .iface = job->iface};
     r->ops = mem_alloc(job->depth, sizeof *r->ops);
     if (!r->ops || wire_open(&r->wire, job->largest, job->slice_bytes) ||
-        transport_open(&r->transport, transport, job->cluster, &tcp))
+        streams_open(&r->streams, ops, job->cluster, &config))
         return -1;
     r->flow = (struct flow){
         .name = g->name,
-        .transport = &r->transport,
+        .streams = &r->streams,
         .wire = &r->wire,
         .ops = r->ops,
         .depth = job->depth,
@@ -39,7 +39,7 @@ int ring_flow_open(struct group *g, const struct transport_ops *transport,
         .out = {.lane = lane(g, "out")},
     };
     flow_open(&r->flow);
-    return tickets_open(&r->tickets, pairs, g);
+    return tickets_open(&r->tickets, ops, g);
 }
 
 int ring_flow_begin(struct group *g, const struct group_op *op)
@@ -63,12 +63,47 @@ int ring_flow_advance(struct group *g, uint64_t *done)
     return 0;
 }
 
+// Waits for the pairs, and for the flow if it has something to do.
+static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
+{
+    const struct flow *f = &r->flow;
+    struct pairs *p = &r->tickets.pairs;
+    enum group_verb verb;
+    int whom = tickets_awaited(&r->tickets, &verb);
+    uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
+    uint64_t waited = group_waited(f->since_ns, p->moved_ns);
+    if (now_ns() - p->moved_ns < spin_ns) {
+        sched_yield(); // the rank we wait for may need this core
+        return 0;
+    }
+    if (waited >= limit && whom >= 0)
+        return streams_late(&p->streams, whom, f->timeout_s,
+                            group_verb_name(verb));
+    pairs_want(p);
+    r->streams.beside = &p->streams;
+    if (flow_done(f) < f->posted)
+        return flow_wait(&r->flow, spin_ns);
+    r->streams.links[LEFT].wants = r->streams.links[RIGHT].wants = 0;
+    return r->streams.ops->wait(&r->streams,
+                                (int)((limit - waited) / 1000000) + 1);
+}
+
+int ring_flow_wait(struct group *g, uint64_t spin_ns)
+{
+    struct ring_flow *r = g->state;
+    r->flow.since_ns = g->since_ns;
+    r->streams.beside = NULL;
+    return r->tickets.pairs.pending > 0 ? wait_for_pairs(r, spin_ns)
+                                        : flow_wait(&r->flow, spin_ns);
+}
+
 void ring_flow_abort(struct group *g)
 {
     struct ring_flow *r = g->state;
     struct pairs *p = &r->tickets.pairs;
-    int culprit = r->flow.culprit < 0 ? p->culprit : r->flow.culprit;
-    r->flow.culprit = p->culprit = culprit;
+    if (r->streams.culprit < 0)
+        r->streams.culprit = p->streams.culprit;
+    p->streams.culprit = r->streams.culprit;
     flow_abort(&r->flow);
     pairs_abort(p);
 }
@@ -76,7 +111,7 @@ void ring_flow_abort(struct group *g)
 void ring_flow_close(struct group *g)
 {
     struct ring_flow *r = g->state;
-    transport_close(&r->transport);
+    streams_close(&r->streams);
     wire_close(&r->wire);
     tickets_close(&r->tickets);
     mem_free(r->ops);

@@ -28,7 +28,9 @@
 // saves no bytes here: memory is read and written in the vector's type, and
 // bytes are counted in that type (ring_shm_elements()).
 //
-// There is no thread: data move while a verb is posted and in group_await().
+// There is no thread: data move while a verb is posted and in group_await(). A
+// group whose verbs are mostly messages has one, since they are copied through
+// buffers that may be shorter than a message (streams_shm.c).
 
 #include "horovod_ring/carriers.h"
 
@@ -160,6 +162,7 @@ static int shm_open(struct group *g)
 {
     struct shm *s = g->state;
     const struct group_job *job = &g->job;
+    g->job.thread = job->thread && job->messages;
     s->lane = spans_lane(job->spans, g->name);
     s->members = (struct members){.rank = g->rank,
                                   .size = g->size,
@@ -168,7 +171,7 @@ static int shm_open(struct group *g)
     s->tasks = mem_alloc(job->depth, sizeof *s->tasks);
     if (!s->tasks || counters_open(&s->counters, job->cluster, g->name))
         return -1;
-    return tickets_open(&s->tickets, &pairs_shm, g);
+    return tickets_open(&s->tickets, &streams_shm, g);
 }
 
 static int shm_share(struct group *g, void *data, size_t bytes)
@@ -247,7 +250,7 @@ static bool has_come(const void *arg)
         if (counters_has_come(&s->counters, &h->a[i]))
             return true;
     const struct pairs *p = &s->tickets.pairs;
-    return p->pending > 0 && pairs_shm_can_move(p);
+    return p->pending > 0 && streams_shm_can_move(&p->streams);
 }
 
 static int shm_wait(struct group *g, uint64_t spin_ns)
@@ -257,16 +260,25 @@ static int shm_wait(struct group *g, uint64_t spin_ns)
     enum group_verb verb;
     int whom = tickets_awaited(&s->tickets, &verb);
     struct awaited first = h.a[0];
+    if (s->tickets.pairs.pending > 0)
+        pairs_want(&s->tickets.pairs);
     if (whom >= 0)
         first = (struct awaited){.k = MOVED, .rank = whom};
-    return counters_wait(&s->counters, spin_ns, &first, has_come, &h);
+    return counters_wait(&s->counters, g->since_ns, spin_ns, &first, has_come,
+                         &h);
+}
+
+static void shm_wake(struct group *g)
+{
+    struct shm *s = g->state;
+    counters_wake(&s->counters);
 }
 
 static void shm_abort(struct group *g)
 {
     struct shm *s = g->state;
     if (s->counters.culprit < 0)
-        s->counters.culprit = s->tickets.pairs.culprit;
+        s->counters.culprit = s->tickets.pairs.streams.culprit;
     counters_abort(&s->counters);
 }
 
@@ -281,6 +293,7 @@ static void shm_close(struct group *g)
 
 const struct group_ops ring_shm = {
     .name = "shm",
+    .threaded = true,
     .state_size = sizeof(struct shm),
     .is_supported = shm_is_supported,
     .open = shm_open,
@@ -288,6 +301,7 @@ const struct group_ops ring_shm = {
     .begin = shm_begin,
     .advance = shm_advance,
     .wait = shm_wait,
+    .wake = shm_wake,
     .abort = shm_abort,
     .close = shm_close,
 };

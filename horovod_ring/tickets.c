@@ -5,11 +5,11 @@
 
 #include "base/base.h"
 
-int tickets_open(struct tickets *t, const struct pairs_ops *ops,
+int tickets_open(struct tickets *t, const struct streams_ops *ops,
                  const struct group *g)
 {
     const struct group_job *job = &g->job;
-    t->pairs.culprit = -1;
+    t->pairs.streams.culprit = -1;
     if (!job->pairs)
         return 0;
     t->depth = job->depth;
@@ -41,7 +41,8 @@ static void post_message(struct tickets *t, struct ticket *k, enum direction d,
 static void post_chunk(struct tickets *t, struct ticket *k, enum direction d,
                        int r, const struct group_vector *v)
 {
-    struct group_chunk c = group_chunk_of(v, t->grain, t->pairs.world, r);
+    struct group_chunk c =
+        group_chunk_of(v, t->grain, t->pairs.streams.world, r);
     struct group_vector part = *v;
     part.data = group_at(v, c.off);
     part.n = c.n;
@@ -58,8 +59,8 @@ bool tickets_post(struct tickets *t, const struct group_op *op)
         post_message(t, k, op->verb == GROUP_SEND ? OUT : IN, op->peer,
                      &op->vector);
     else if (op->verb == GROUP_ALL_TO_ALL)
-        for (int i = 1; i < t->pairs.world; i++) {
-            int r = (t->pairs.rank + i) % t->pairs.world;
+        for (int i = 1; i < t->pairs.streams.world; i++) {
+            int r = (t->pairs.streams.rank + i) % t->pairs.streams.world;
             post_chunk(t, k, OUT, r, &op->given);
             post_chunk(t, k, IN, r, &op->vector);
         }

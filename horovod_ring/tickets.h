@@ -25,7 +25,7 @@ struct tickets {
 
 // Opens the pairs of a group over `ops`, if its job has pairs. Returns 0, or -1
 // after fail(). tickets_close() accepts zeroed tickets.
-int tickets_open(struct tickets *t, const struct pairs_ops *ops,
+int tickets_open(struct tickets *t, const struct streams_ops *ops,
                  const struct group *g);
 void tickets_close(struct tickets *t);
 

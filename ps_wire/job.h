@@ -20,6 +20,7 @@ struct ps_job {
     int rank, world;
     int index, servers; // number of the receiving server; how many there are
     bool beside;        // one server is beside each worker, on the same host
+    bool threadless;    // simulated: no thread may receive between the tasks
     uint64_t n, slice;  // elements of the vector; elements of a slice
     enum dtype wire;
     enum ps_consistency consistency;

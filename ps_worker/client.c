@@ -419,7 +419,7 @@ int client_open(struct client *c, const struct ps_job *job,
     pthread_mutex_lock(&c->lock);
     int rc = run_task(c, TASK_HELLO);
     pthread_mutex_unlock(&c->lock);
-    return rc ? -1 : start_thread(c);
+    return rc || c->job.threadless ? rc : start_thread(c);
 }
 
 void client_close(struct client *c)

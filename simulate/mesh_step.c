@@ -11,7 +11,7 @@
 //     at the end tied table, gradients of all replicas, norm of all stages
 
 #include "simulate/exchange.h"
-#include "simulate/transport_mpi.h"
+#include "simulate/streams_mpi.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -78,7 +78,7 @@ static double of_stage(const char *list, int stage)
 struct ring {
     int world;
     int ranks[RANKS]; // of the members, in the job
-    struct transport transport;
+    struct streams streams;
     struct wire wire; // has no buffers: messages have no contents
     struct flow flow;
     struct group_op ops[DEPTH];
@@ -89,9 +89,9 @@ static int ring_open(struct ring *r, const struct mesh *m, int rank,
 {
     struct cluster c = {.ranks = r->ranks};
     size_t message = most < MOST_MESSAGE ? most : MOST_MESSAGE;
-    const struct transport_config config = {.name = mesh_axis_name(axis),
-                                            .message =
-                                                message + sizeof(struct head)};
+    const struct streams_config config = {.name = mesh_axis_name(axis),
+                                          .message =
+                                              message + sizeof(struct head)};
     for (int k = 0; k < mesh_ranks(m); k++) {
         bool same = true;
         for (int a = 0; a < MESH_AXES; a++)
@@ -106,9 +106,9 @@ static int ring_open(struct ring *r, const struct mesh *m, int rank,
     c.world = r->world;
     if (c.world == 1)
         return 0;
-    if (transport_open(&r->transport, &transport_mpi_stream, &c, &config))
+    if (streams_open(&r->streams, &streams_mpi_stream, &c, &config))
         return -1;
-    r->flow = (struct flow){.transport = &r->transport,
+    r->flow = (struct flow){.streams = &r->streams,
                             .wire = &r->wire,
                             .name = mesh_axis_name(axis),
                             .ops = r->ops,
@@ -123,7 +123,7 @@ static int ring_open(struct ring *r, const struct mesh *m, int rank,
 static void ring_close(struct ring *r)
 {
     if (r->world > 1)
-        transport_close(&r->transport);
+        streams_close(&r->streams);
 }
 
 static int ring_verb(struct ring *r, enum group_verb verb, float *v, size_t n)

@@ -5,7 +5,7 @@
 // function below: without payload there is nothing to add.
 
 #include "simulate/exchange.h"
-#include "simulate/transport_mpi.h"
+#include "simulate/streams_mpi.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -42,14 +42,14 @@ struct ring {
     int nbuckets;
     size_t slice_bytes;
     struct group_op *ops;
-    struct transport transport;
+    struct streams streams;
     struct wire wire;
 };
 
 static int run(struct ring *r)
 {
     struct flow flow = {
-        .transport = &r->transport,
+        .streams = &r->streams,
         .wire = &r->wire,
         .name = "simulate",
         .ops = r->ops,
@@ -91,12 +91,12 @@ static int cut(struct ring *r)
 static int connect(struct ring *r)
 {
     struct cluster c = {.rank = r->e->rank, .world = r->e->world};
-    struct transport_config config = {
+    struct streams_config config = {
         .name = "simulate",
         .message = r->slice_bytes + sizeof(struct head),
         .payload = r->e->payload,
     };
-    return transport_open(&r->transport, &transport_mpi, &c, &config);
+    return streams_open(&r->streams, &streams_mpi, &c, &config);
 }
 
 int exchange_ring(const struct exchange *e, double *seconds)
@@ -114,7 +114,7 @@ int exchange_ring(const struct exchange *e, double *seconds)
     if (!rc)
         rc = gradient_check(e, r.vector);
 close_ring:
-    transport_close(&r.transport);
+    streams_close(&r.streams);
     wire_close(&r.wire);
     mem_free(r.ops);
     mem_free(r.buckets);

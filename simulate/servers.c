@@ -50,6 +50,7 @@ static int run(const struct exchange *e, struct client *c, float *vector,
                          .slice = slice_of(e),
                          .worker_updates = e->worker_updates,
                          .priority = true,
+                         .threadless = true,
                          .timeout_s = no_deadline_s,
                          .optim = {.kind = OPTIM_SGD}};
     if (client_open(c, &job, &message_mpi, endpoints, &sync))

@@ -42,6 +42,7 @@ struct carried {
     int (*device)(struct device **d); // opens a member's device; NULL: the CPU
     bool halves_bytes; // reduce_scatter + all_gather move an all_reduce's bytes
     bool in_order; // a message moves only after all earlier tickets are done
+    bool messages; // of struct group_job
     // Computes the payload in bytes that a verb sends and receives on this
     // member. It is not called for send, recv and all_to_all, of which every
     // carrier moves the same bytes. NULL: bytes are not checked.
@@ -152,6 +153,7 @@ void carry_groups(const struct carried *c);  // two groups, interleaved
 void carry_missing(const struct carried *c); // forked: a member never posts
 void carry_killed(const struct carried *c);  // forked: SIGKILL of a member
 void carry_pairs(const struct carried *c);   // send and recv
+void carry_leaves(const struct carried *c);  // messages need no await
 void carry_orphans(const struct carried *c); // forked: SIGKILL of a sender
 void carry_uneven(const struct carried *c);  // chunks of any length
 void carry_all_to_all(const struct carried *c);

@@ -163,6 +163,30 @@ void carry_pairs(const struct carried *c)
     }
 }
 
+// ---- a message leaves while its sender computes
+
+// Member 0 sends a message longer than any buffer, and does not await it before
+// member 1 has received it.
+static int leaves_body(struct member *m)
+{
+    struct exchange e = {.size = 500000};
+    bool sends = m->rank == 0;
+    add(m, &e, sends ? GROUP_SEND : GROUP_RECV, 1 - m->rank, 0);
+    if (post_all(m, &e) || (sends && cluster_barrier(m->cluster)) ||
+        end_all(m, &e))
+        return -1;
+    return sends ? 0 : cluster_barrier(m->cluster);
+}
+
+void carry_leaves(const struct carried *c)
+{
+    struct carry_setup s = {.world = 2,
+                            .thread = true,
+                            .pairs = true,
+                            .timeout_s = 5};
+    run_all(c, &s, leaves_body);
+}
+
 // ---- faults
 
 // The last member dies. The others wait for it; with `next`, each waits for the

@@ -21,6 +21,7 @@ struct group *member_open(const struct member *m, const char *name)
         .depth = CARRY_DEPTH,
         .thread = m->setup->thread,
         .pairs = m->setup->pairs,
+        .messages = m->carried->messages,
         .slice_bytes = m->setup->slice_bytes,
         .algorithm = m->carried->algorithm,
     };

@@ -15,7 +15,8 @@ struct net;
 
 struct node { // one worker
     struct net *net;
-    struct transport transport;
+    struct streams streams;
+    struct streams_link links[2];
     struct wire wire;
     struct group_op ops[OPS];
     struct flow flow;
@@ -51,11 +52,11 @@ static uint64_t draw(struct net *net, uint64_t n)
     return rng_below(net->key, net->draws++, n);
 }
 
-static ssize_t pipe_send(struct transport *t, enum side to,
-                         const struct iovec *v, int n)
+static ssize_t pipe_send(struct streams *p, int to, const struct iovec *v,
+                         int n)
 {
-    struct net *net = ((struct node *)t->state)->net;
-    int peer = t->peer[to];
+    struct net *net = ((struct node *)p->state)->net;
+    int peer = p->links[to].member;
     if (net->nodes[peer].dead)
         return fail("rank %d closed", peer);
     size_t *used = &net->pipes[peer][1 - to].n, most = draw(net, PIPE);
@@ -70,34 +71,33 @@ static ssize_t pipe_send(struct transport *t, enum side to,
     return moved;
 }
 
-static ssize_t pipe_recv(struct transport *t, enum side from, void *p,
-                         size_t bytes)
+static ssize_t pipe_recv(struct streams *p, int from, void *to, size_t bytes)
 {
-    struct net *net = ((struct node *)t->state)->net;
-    size_t *used = &net->pipes[t->rank][from].n;
-    char *at = net->pipes[t->rank][from].bytes;
-    if (*used == 0 && net->nodes[t->peer[from]].dead)
-        return fail("rank %d closed", t->peer[from]);
+    struct net *net = ((struct node *)p->state)->net;
+    size_t *used = &net->pipes[p->rank][from].n;
+    char *at = net->pipes[p->rank][from].bytes;
+    int peer = p->links[from].member;
+    if (*used == 0 && net->nodes[peer].dead)
+        return fail("rank %d closed", peer);
     size_t n = draw(net, PIPE);
     n = n < *used ? n : *used;
     n = n < bytes ? n : bytes;
-    memcpy(p, at, n);
+    memcpy(to, at, n);
     memmove(at, at + n, *used - n);
     *used -= n;
     return (ssize_t)n;
 }
 
-static int pipe_wait(struct transport *t, unsigned wants, int timeout_ms)
+static int pipe_wait(struct streams *p, int timeout_ms)
 {
-    (void)t;
-    (void)wants;
+    (void)p;
     (void)timeout_ms;
     return 0;
 }
 
-static const struct transport_ops pipes = {.send = pipe_send,
-                                           .recv = pipe_recv,
-                                           .wait = pipe_wait};
+static const struct streams_ops pipes = {.send = pipe_send,
+                                         .recv = pipe_recv,
+                                         .wait = pipe_wait};
 
 static void net_open(struct net *net, int world, size_t most, size_t slice,
                      enum dtype type, double timeout_s)
@@ -106,15 +106,19 @@ static void net_open(struct net *net, int world, size_t most, size_t slice,
     for (int r = 0; r < world; r++) {
         struct node *k = &net->nodes[r];
         k->net = net;
-        k->transport = (struct transport){.ops = &pipes,
-                                          .rank = r,
-                                          .world = world,
-                                          .peer = {(r + world - 1) % world,
-                                                   (r + 1) % world},
-                                          .state = k};
+        k->links[LEFT].member = (r + world - 1) % world;
+        k->links[RIGHT].member = (r + 1) % world;
+        k->streams = (struct streams){.ops = &pipes,
+                                      .name = "ring",
+                                      .rank = r,
+                                      .world = world,
+                                      .n = 2,
+                                      .links = k->links,
+                                      .culprit = -1,
+                                      .state = k};
         assert_int_equal(wire_open(&k->wire, most, slice), 0);
         k->flow = (struct flow){.name = "ring",
-                                .transport = &k->transport,
+                                .streams = &k->streams,
                                 .wire = &k->wire,
                                 .ops = k->ops,
                                 .depth = OPS,
@@ -280,7 +284,7 @@ static void the_missing_worker_is_blamed(void **state)
             net->nodes[0].dead = dead;
             advance_until_failure(net, 0, watched);
             assert_non_null(strstr(fail_message(), "rank 0"));
-            assert_int_equal(net->nodes[watched].flow.culprit, 0);
+            assert_int_equal(net->nodes[watched].streams.culprit, 0);
             net_close(net);
         }
     }
@@ -296,7 +300,7 @@ static void a_neighbours_message_decides_the_blame(void **state)
     net_open(net, 4, 50 + OPS, 16, DTYPE_F32, 0.05);
     struct flow *f = &net->nodes[2].flow;
     struct group_op op = op_make(net, net->nodes[2].data[0], 0, 50);
-    const struct head gave_up = {.kind = 0x52494e49, .message = 0};
+    const struct head gave_up = {.kind = HEAD_ABORT, .number = 0};
     flow_post(f, &op);
     assert_int_equal(flow_advance(f), 0);
     memcpy(net->pipes[2][RIGHT].bytes, &gave_up, sizeof gave_up);
@@ -304,7 +308,7 @@ static void a_neighbours_message_decides_the_blame(void **state)
     clock_ns += 60 * 1000000;
     assert_int_equal(flow_wait(f, 0), -1);
     assert_non_null(strstr(fail_message(), "rank 0 failed, says rank 3"));
-    assert_int_equal(f->culprit, 0);
+    assert_int_equal(net->nodes[2].streams.culprit, 0);
     net_close(net);
     mem_free(net);
 }
@@ -315,13 +319,16 @@ static void malformed_heads_end_the_exchange(void **state)
     (void)state;
     struct net *net = mem_alloc(1, sizeof *net);
     const struct head bad[] = {
-        {0x12345678, 0, 0, 0},
-        {0x52494e47, 1, 0, 8},          // another exchange
-        {0x52494e47, 0, 1, 8},          // another message
-        {0x52494e47, 0, 0, 0xfffffff0}, // far too long
-        {0x52494e48, 0, 77, 0},         // blames a rank that does not exist
+        {.kind = 0x1234},
+        {HEAD_SLICE, .number = 1, .bytes = 8},        // another exchange
+        {HEAD_SLICE, .message = 1, .bytes = 8},       // another message
+        {HEAD_SLICE, .bytes = 0xfffffffffffffff0ull}, // far too long
+        {HEAD_STUCK, .number = 77}, // blames a rank that does not exist
+        {HEAD_ABORT, .number = 77},
+        {HEAD_STUCK, .bytes = 8}, // has no payload
+        {HEAD_MESSAGE, .bytes = 8},
     };
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 8; i++) {
         net_open(net, 2, 50 + OPS, 8, DTYPE_F32, 60);
         struct flow *f = &net->nodes[1].flow;
         struct group_op op = op_make(net, net->nodes[1].data[0], 0, 50);

@@ -5,6 +5,8 @@
 #include "horovod_ring/plan.h"
 #include "tests/group_cases.h"
 
+#include "base/base.h"
+
 #include "tests/test.h"
 
 static void tcp_law(const struct group *g, const struct group_op *op,
@@ -32,6 +34,11 @@ static const struct carried carriers[] = {
     {.ops = &ring_shm, .memory = CARRY_COPIED, .law = shm_law},
     {.ops = &ring_shm, .memory = CARRY_OWN, .law = shm_law},
 };
+
+// With a thread, for messages.
+static const struct carried messages = {.ops = &ring_shm,
+                                        .messages = true,
+                                        .law = shm_law};
 
 static void on_all(void (*check)(const struct carried *c))
 {
@@ -99,6 +106,31 @@ static void pairs_send_and_receive(void **state)
     (void)state;
     carry_pairs(&carriers[0]);
     carry_pairs(&carriers[1]);
+    carry_pairs(&messages);
+}
+
+static int chooses(struct member *m)
+{
+    const struct group_job job = {.name = "dp", .cluster = m->cluster};
+    if (ring_choose(&job, true) != &ring_tcp)
+        return fail("does not choose TCP, though it is asked for");
+    return ring_choose(&job, false) == &ring_shm
+               ? 0
+               : fail("does not choose shared memory on one host");
+}
+
+static void one_host_has_shared_memory(void **state)
+{
+    (void)state;
+    const struct carry_setup s = {.world = 3};
+    run_all(&carriers[0], &s, chooses);
+}
+
+static void messages_leave_while_the_sender_computes(void **state)
+{
+    (void)state;
+    carry_leaves(&carriers[0]);
+    carry_leaves(&messages);
 }
 
 static void chunks_may_have_any_length(void **state)
@@ -111,6 +143,7 @@ static void all_to_all_moves_each_part(void **state)
 {
     (void)state;
     on_all(carry_all_to_all);
+    carry_all_to_all(&messages);
 }
 
 static void all_to_all_works_in_a_world_of_16(void **state)
@@ -124,6 +157,7 @@ static void faults_a_dead_sender_is_named(void **state)
     (void)state;
     carry_orphans(&carriers[0]);
     carry_orphans(&carriers[1]);
+    carry_orphans(&messages);
 }
 
 // The faults are a test of their own in CTest (group_faults), since they wait
@@ -139,6 +173,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(tcp_and_shared_memory_give_the_same_bits),
         cmocka_unit_test(two_groups_can_be_interleaved),
         cmocka_unit_test(pairs_send_and_receive),
+        cmocka_unit_test(one_host_has_shared_memory),
+        cmocka_unit_test(messages_leave_while_the_sender_computes),
         cmocka_unit_test(chunks_may_have_any_length),
         cmocka_unit_test(all_to_all_moves_each_part),
         cmocka_unit_test(all_to_all_works_in_a_world_of_16),

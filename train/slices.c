@@ -144,15 +144,11 @@ int slices_sum(struct trainer *t, double *squares)
     struct group *g = t->slices->group;
     t->slices->joins = 0;
     double *all = mem_alloc((size_t)g->size, sizeof *all);
-    struct group_vector v = {.data = all,
-                             .n = (size_t)g->size,
-                             .type = DTYPE_F64,
-                             .wire = DTYPE_F64,
-                             .scale = 1,
-                             .awaited = true};
+    struct group_vector v = group_plain(all, (size_t)g->size, DTYPE_F64);
     uint64_t ticket = 0;
     if (!all)
         return -1;
+    v.awaited = true;
     all[g->rank] = *squares;
     int rc = group_all_gather(g, &v, &ticket);
     rc = await_slices(g, rc, ticket);
@@ -296,19 +292,6 @@ static int check_means(struct trainer *t)
     return rc;
 }
 
-// Shared memory if all slices of every replica have it, else TCP. The host's
-// side of a GPU's sums is not shared.
-static const struct group_ops *choose_carrier(const struct trainer *t,
-                                              const struct group_job *job)
-{
-    char why[128];
-    bool tcp = t->run.settings.transport == TRANSPORT_TCP;
-    int can = tcp || !device_is_host(t->dev)
-                  ? 0
-                  : group_is_supported(&ring_shm, job, why);
-    return can < 0 ? NULL : can ? &ring_shm : &ring_tcp;
-}
-
 int slices_open(struct trainer *t)
 {
     if (!t->slices)
@@ -325,7 +308,10 @@ int slices_open(struct trainer *t)
     t->slices->lengths = mem_alloc(slices, sizeof *t->slices->lengths);
     if (!t->slices->lengths || check_means(t) || check_order(t))
         return -1;
-    const struct group_ops *carrier = choose_carrier(t, &job);
+    // The host's side of a GPU's sums is not shared.
+    bool tcp =
+        t->run.settings.transport == TRANSPORT_TCP || !device_is_host(t->dev);
+    const struct group_ops *carrier = ring_choose(&job, tcp);
     struct group *g = carrier ? group_open(carrier, &job) : NULL;
     t->slices->group = g;
     return g ? group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float))

@@ -80,12 +80,9 @@ static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
 // is within the span of the update.
 static int all_gather(struct trainer *t, double *v, size_t each)
 {
-    struct group_vector all = {.data = v,
-                               .n = each * (size_t)t->plan.stages,
-                               .type = DTYPE_F64,
-                               .wire = DTYPE_F64,
-                               .scale = 1,
-                               .awaited = true};
+    struct group_vector all =
+        group_plain(v, each * (size_t)t->plan.stages, DTYPE_F64);
+    all.awaited = true;
     uint64_t start = now_ns(), ticket;
     int rc = group_all_gather(t->stages->forward, &all, &ticket) ||
                      delay_failure(group_await(t->stages->forward, ticket))
@@ -137,9 +134,12 @@ static struct group *open_group(const struct trainer *t, const char *name)
         .depth = 4 * (size_t)timetable_length(&t->plan) + 8,
         .thread = true,
         .pairs = true,
+        .messages = true,
         .iface = t->run.settings.iface,
     };
-    return group_open(&ring_tcp, &job);
+    const struct group_ops *carrier =
+        ring_choose(&job, t->run.settings.transport == TRANSPORT_TCP);
+    return carrier ? group_open(carrier, &job) : NULL;
 }
 
 static int list_actions(const struct trainer *t, struct stages *s)
@@ -228,12 +228,7 @@ static struct group_vector message(const struct trainer *t,
 {
     enum dtype type = config_format(&t->run);
     void *data = stage_buffers_at(t->stages->buffers, kind, i);
-    return (struct group_vector){.data = data,
-                                 .n = slices_rows(t) *
-                                      (size_t)t->config.channels,
-                                 .type = type,
-                                 .wire = type,
-                                 .scale = 1};
+    return group_plain(data, slices_rows(t) * (size_t)t->config.channels, type);
 }
 
 static int index_of(const struct trainer *t, struct action a)

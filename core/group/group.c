@@ -12,6 +12,29 @@
 // all. Without a thread (job.thread=false, or a carrier that cannot use one)
 // data move inside the verbs and in group_await(). The deadline counts only
 // while the caller awaits: as long as it computes, others may compute, too.
+//
+// A verb is posted by post(), begun by poll_step(), and done when the carrier's
+// advance() says so. The group is in one of four states:
+//
+//              communicate() -> drive()              group_await() -> drive()
+//     idle  ------------------------->  thread  idle ----------------> caller
+//           <-------------------------               <----------------
+//              exchange(): all is done,              exchange(): the ticket
+//              or the caller awaits                  is done
+//
+//     thread, caller  ---- give_up() ---->  failed, for good
+//
+//  1. done <= begun <= posted <= done + depth. Verb k has its place in the
+//     queue from post() until it is done.
+//  2. At most one thread drives. `driven` is set, under the lock, before it
+//     drives, and cleared in its last exchange(). After a failure it stays set.
+//  3. Only the driver uses `begun`, g->moved, and the carrier, but for wake().
+//  4. While `awaiting` is set the thread does not begin to drive. If it drives,
+//     it stops at its next exchange(), for which wake() ends a sleep.
+//  5. Once `failed` is set, `why` does not change, and every post() and
+//     group_await() of a ticket that is not done fails with it.
+//  6. Nobody misses a wake-up: whoever changes posted, done, driven, awaiting,
+//     stop or failed so that another thread can go on signals `change`.
 
 #include "group/group.h"
 
@@ -187,7 +210,7 @@ static void check_op(const struct group *g, const struct group_op *op)
     CHECK(own_chunk(g, given).n == own_chunk(g, v).n);
 }
 
-static int post_op(struct group *g, const struct group_op *op, uint64_t *ticket)
+static int post(struct group *g, const struct group_op *op, uint64_t *ticket)
 {
     const struct group_vector *v = &op->vector;
     struct progress *p = g->progress;
@@ -215,53 +238,53 @@ static int post_op(struct group *g, const struct group_op *op, uint64_t *ticket)
     return rc;
 }
 
-static int post(struct group *g, enum group_verb verb,
-                const struct group_vector *v, int peer, uint64_t *ticket)
+static int post_vector(struct group *g, enum group_verb verb,
+                       const struct group_vector *v, int peer, uint64_t *ticket)
 {
     const struct group_op op = {.verb = verb, .vector = *v, .peer = peer};
-    return post_op(g, &op, ticket);
+    return post(g, &op, ticket);
 }
 
 int group_all_reduce(struct group *g, const struct group_vector *v,
                      uint64_t *ticket)
 {
-    return post(g, GROUP_ALL_REDUCE, v, 0, ticket);
+    return post_vector(g, GROUP_ALL_REDUCE, v, 0, ticket);
 }
 
 int group_reduce_scatter(struct group *g, const struct group_vector *v,
                          uint64_t *ticket)
 {
-    return post(g, GROUP_REDUCE_SCATTER, v, 0, ticket);
+    return post_vector(g, GROUP_REDUCE_SCATTER, v, 0, ticket);
 }
 
 int group_all_gather(struct group *g, const struct group_vector *v,
                      uint64_t *ticket)
 {
-    return post(g, GROUP_ALL_GATHER, v, 0, ticket);
+    return post_vector(g, GROUP_ALL_GATHER, v, 0, ticket);
 }
 
 int group_broadcast(struct group *g, const struct group_vector *v, int root,
                     uint64_t *ticket)
 {
-    return post(g, GROUP_BROADCAST, v, root, ticket);
+    return post_vector(g, GROUP_BROADCAST, v, root, ticket);
 }
 
 int group_reduce(struct group *g, const struct group_vector *v, int root,
                  uint64_t *ticket)
 {
-    return post(g, GROUP_REDUCE, v, root, ticket);
+    return post_vector(g, GROUP_REDUCE, v, root, ticket);
 }
 
 int group_send(struct group *g, const struct group_vector *v, int to,
                uint64_t *ticket)
 {
-    return post(g, GROUP_SEND, v, to, ticket);
+    return post_vector(g, GROUP_SEND, v, to, ticket);
 }
 
 int group_recv(struct group *g, const struct group_vector *v, int from,
                uint64_t *ticket)
 {
-    return post(g, GROUP_RECV, v, from, ticket);
+    return post_vector(g, GROUP_RECV, v, from, ticket);
 }
 
 // A carrier on the device does its part of the verb after the work that the
@@ -287,7 +310,7 @@ int group_all_to_all(struct group *g, const struct group_vector *given,
     const struct group_op op = {.verb = GROUP_ALL_TO_ALL,
                                 .vector = *taken,
                                 .given = *given};
-    return copy_own(g, &op) || post_op(g, &op, ticket) ? -1 : 0;
+    return copy_own(g, &op) || post(g, &op, ticket) ? -1 : 0;
 }
 
 int group_await(struct group *g, uint64_t ticket)

@@ -96,6 +96,8 @@ struct group_job {
     size_t depth;            // most tickets that are open at once
     bool thread;             // run a thread for a carrier that can use one
     bool pairs;              // send, recv and all_to_all will be used
+    bool messages;           // most verbs are such: then a thread is of use in
+                             // shared memory, too
     // Settings of the carriers.
     size_t slice_bytes; // of the slices that travel as a pipeline; 0: 256 KiB
     const char *iface;  // network interface to listen on; "" for loopback

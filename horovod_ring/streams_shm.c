@@ -1,7 +1,7 @@
-// pairs_shm.c - streams between all pairs of members of one host: for each
-// sender, a ring buffer in the receiver's shared memory.
+// streams_shm.c - links between all members of one host: for each sender, a
+// ring buffer in the receiver's shared memory.
 
-#include "horovod_ring/pairs.h"
+#include "horovod_ring/streams.h"
 
 #include "horovod_ring/regions.h"
 
@@ -19,20 +19,22 @@ struct byte_ring {                           // from one sender to one receiver
     _Alignas(LINE) char bytes[RING_BYTES];
 };
 
-static struct byte_ring *ring_of(const struct pairs *p, int from, int to)
+static struct byte_ring *ring_of(const struct streams *p, int from, int to)
 {
     struct region *const *all = p->state;
     return (struct byte_ring *)(*all)->at[to] + from;
 }
 
-static int rings_open(struct pairs *p, struct cluster *c, const char *iface)
+static int rings_open(struct streams *p, struct cluster *c,
+                      const struct streams_config *config)
 {
-    (void)iface;
+    CHECK(config->who == STREAMS_ALL);
     size_t bytes = (size_t)p->world * sizeof(struct byte_ring);
     return regions_add(p->state, c, NULL, p->name, NULL, bytes);
 }
 
-static ssize_t rings_send(struct pairs *p, int to, const struct iovec *v, int n)
+static ssize_t rings_send(struct streams *p, int to, const struct iovec *v,
+                          int n)
 {
     struct byte_ring *t = ring_of(p, p->rank, to);
     uint64_t written = atomic_load(&t->written), start = written;
@@ -54,7 +56,7 @@ static ssize_t rings_send(struct pairs *p, int to, const struct iovec *v, int n)
     return (ssize_t)(written - start);
 }
 
-static ssize_t rings_recv(struct pairs *p, int from, void *at, size_t bytes)
+static ssize_t rings_recv(struct streams *p, int from, void *at, size_t bytes)
 {
     struct byte_ring *t = ring_of(p, from, p->rank);
     uint64_t read = atomic_load(&t->read), start = read;
@@ -74,30 +76,28 @@ static ssize_t rings_recv(struct pairs *p, int from, void *at, size_t bytes)
     return (ssize_t)(read - start);
 }
 
-bool pairs_shm_can_move(const struct pairs *p)
+bool streams_shm_can_move(const struct streams *p)
 {
-    for (int r = 0; r < p->world; r++) {
-        if (r == p->rank)
-            continue;
-        const struct pair_line *in = &p->lines[IN][r];
+    for (int r = 0; r < p->n; r++) {
+        unsigned wants = p->links[r].wants;
         struct byte_ring *to = ring_of(p, p->rank, r),
                          *from = ring_of(p, r, p->rank);
-        if (pairs_wants(p, OUT, r) &&
+        if (wants & STREAMS_OUT &&
             atomic_load(&to->written) < atomic_load(&to->read) + RING_BYTES)
             return true;
-        if (in->done < in->posted &&
+        if (wants & STREAMS_IN &&
             atomic_load(&from->read) < atomic_load(&from->written))
             return true;
     }
     return false;
 }
 
-static void rings_close(struct pairs *p)
+static void rings_close(struct streams *p)
 {
     regions_close(p->state);
 }
 
-const struct pairs_ops pairs_shm = {
+const struct streams_ops streams_shm = {
     .state_size = sizeof(struct region *),
     .open = rings_open,
     .send = rings_send,

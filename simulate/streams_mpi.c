@@ -1,4 +1,4 @@
-// transport_mpi.c - moves the messages between a ring's neighbours over MPI.
+// streams_mpi.c - moves the messages between a ring's neighbours over MPI.
 //
 // A call of send() becomes one message. Two messages to the right may be under
 // way, so that the latency of one overlaps with the bytes of the other;
@@ -6,11 +6,10 @@
 // message, its head, is real. The rest is on pages that all ranks share, which
 // SimGrid neither copies nor touches.
 
-#include "simulate/transport_mpi.h"
+#include "simulate/streams_mpi.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "horovod_ring/flow.h"
 
 #include <mpi.h>
 #include <string.h>
@@ -48,18 +47,18 @@ static void slot_free(const struct lane *l, struct slot *s)
         SMPI_SHARED_FREE(s->data);
 }
 
-static void post(struct transport *t, int i)
+static void post(struct streams *p, int i)
 {
-    struct lane *l = t->state;
+    struct lane *l = p->state;
     MPI_Irecv(l->in[i].data, (int)l->most, MPI_BYTE,
-              cluster_job_rank(t->ranks, t->peer[LEFT]), TAG, MPI_COMM_WORLD,
+              streams_rank(p, p->links[LEFT].member), TAG, MPI_COMM_WORLD,
               &l->receiving[i]);
 }
 
-static int lane_open(struct transport *t, struct cluster *c,
-                     const struct transport_config *config)
+static int lane_open(struct streams *p, struct cluster *c,
+                     const struct streams_config *config)
 {
-    struct lane *l = t->state;
+    struct lane *l = p->state;
     (void)c;
     for (int i = 0; i < OUT_SLOTS; i++)
         l->sending[i] = MPI_REQUEST_NULL;
@@ -67,22 +66,22 @@ static int lane_open(struct transport *t, struct cluster *c,
         l->receiving[i] = MPI_REQUEST_NULL;
     l->payload = config->payload;
     l->most = config->message;
-    l->slots = t->ops == &transport_mpi_stream ? 1 : OUT_SLOTS;
+    l->slots = p->ops == &streams_mpi_stream ? 1 : OUT_SLOTS;
     for (int i = 0; i < l->slots; i++)
         if (!(l->out[i].data = slot_alloc(l)))
             return -1;
     for (int i = 0; i < IN_SLOTS; i++) {
         if (!(l->in[i].data = slot_alloc(l)))
             return -1;
-        post(t, i);
+        post(p, i);
     }
     return 0;
 }
 
-static ssize_t lane_send(struct transport *t, enum side to,
-                         const struct iovec *v, int n)
+static ssize_t lane_send(struct streams *p, int to, const struct iovec *v,
+                         int n)
 {
-    struct lane *l = t->state;
+    struct lane *l = p->state;
     int i = (int)(l->sent % (unsigned long)l->slots);
     if (to != RIGHT || l->sending[i] != MPI_REQUEST_NULL)
         return 0;
@@ -94,27 +93,26 @@ static ssize_t lane_send(struct transport *t, enum side to,
         bytes += v[k].iov_len;
     }
     MPI_Isend(l->out[i].data, (int)bytes, MPI_BYTE,
-              cluster_job_rank(t->ranks, t->peer[RIGHT]), TAG, MPI_COMM_WORLD,
+              streams_rank(p, p->links[RIGHT].member), TAG, MPI_COMM_WORLD,
               &l->sending[i]);
     l->sent++;
     return (ssize_t)bytes;
 }
 
-static ssize_t lane_recv(struct transport *t, enum side from, void *p,
-                         size_t bytes)
+static ssize_t lane_recv(struct streams *p, int from, void *at, size_t bytes)
 {
-    struct lane *l = t->state;
+    struct lane *l = p->state;
     int i = (int)(l->taken % IN_SLOTS);
     struct slot *s = &l->in[i];
     if (from != LEFT || l->receiving[i] != MPI_REQUEST_NULL)
         return 0;
     size_t left = (size_t)s->bytes - s->at, n = bytes < left ? bytes : left;
     if (s->at == 0 || l->payload)
-        memcpy(p, s->data + s->at, n);
+        memcpy(at, s->data + s->at, n);
     s->at += n;
     if (n == left) {
         s->at = 0;
-        post(t, i);
+        post(p, i);
         l->taken++;
     }
     return (ssize_t)n;
@@ -122,18 +120,18 @@ static ssize_t lane_recv(struct transport *t, enum side from, void *p,
 
 // Simulated messages always come, so there is no time limit; SimGrid itself
 // ends a run in which all ranks wait.
-static int lane_wait(struct transport *t, unsigned wants, int timeout_ms)
+static int lane_wait(struct streams *p, int timeout_ms)
 {
-    struct lane *l = t->state;
+    struct lane *l = p->state;
     int in = (int)(l->taken % IN_SLOTS),
         out = (int)(l->sent % (unsigned long)l->slots);
     MPI_Request both[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     MPI_Status status;
     int which;
     (void)timeout_ms;
-    if (wants & WANT_RECV_LEFT)
+    if (p->links[LEFT].wants & STREAMS_IN)
         both[0] = l->receiving[in];
-    if (wants & WANT_SEND_RIGHT)
+    if (p->links[RIGHT].wants & STREAMS_OUT)
         both[1] = l->sending[out];
     MPI_Waitany(2, both, &which, &status);
     if (which == 0) {
@@ -147,14 +145,14 @@ static int lane_wait(struct transport *t, unsigned wants, int timeout_ms)
     return 0;
 }
 
-static void lane_wake(struct transport *t)
+static void lane_wake(struct streams *p)
 {
-    (void)t; // there is one thread
+    (void)p; // there is one thread
 }
 
-static void lane_close(struct transport *t)
+static void lane_close(struct streams *p)
 {
-    struct lane *l = t->state;
+    struct lane *l = p->state;
     MPI_Waitall(OUT_SLOTS, l->sending, MPI_STATUSES_IGNORE);
     for (int i = 0; i < IN_SLOTS; i++) {
         if (l->receiving[i] == MPI_REQUEST_NULL)
@@ -175,5 +173,5 @@ static void lane_close(struct transport *t)
         .wake = lane_wake, .close = lane_close,                                \
     }
 
-const struct transport_ops transport_mpi = LANE;
-const struct transport_ops transport_mpi_stream = LANE;
+const struct streams_ops streams_mpi = LANE;
+const struct streams_ops streams_mpi_stream = LANE;

@@ -1,0 +1,15 @@
+// streams_mpi.h - moves the messages of a ring in a simulation.
+
+#ifndef SIMULATE_STREAMS_MPI_H
+#define SIMULATE_STREAMS_MPI_H
+
+#include "horovod_ring/streams.h"
+
+extern const struct streams_ops streams_mpi;
+
+// With one message under way at a time, as in a TCP stream. With two under way,
+// on a link that other messages use too, the simulator would divide the link
+// among all of them, and the second would delay the first.
+extern const struct streams_ops streams_mpi_stream;
+
+#endif

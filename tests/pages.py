@@ -7,7 +7,7 @@ block of such lines is a call tree (docs/tour.md). The caller of a line is the
 nearest line above it with less indent, and it must call the line's function. With
 `MEMBER = FILE:FUNCTION` it must call that member, and some table must set the
 member to the function. The index, docs/README.md, must name every page of docs
-and experiments.
+and experiments. A page or an experiment must name every setting.
 
 pages.py --self-test makes trees with one mistake each, and must find it.
 """
@@ -24,6 +24,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CALL = re.compile(r"( {4,})(?:(\w+) = )?((?:[\w-]+/)+\w+\.(?:c|cu)):(\w+)")
 INLINE = re.compile(r"\b((?:[\w-]+/)+\w+\.(?:c|h|cu|cuh)):([a-z]\w+)\b")
 COMMENT = re.compile(r"//[^\n]*")
+KEY = re.compile(r'^\{"\w+", "(\w+)"', re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
@@ -109,8 +110,16 @@ def judge_index(tree):
             if page != index and page.resolve() not in named]
 
 
+def judge_keys(tree):
+    """A setting that no page and no experiment names is one that nobody can find."""
+    keys = KEY.findall(source(tree / "core/config/keys.c"))
+    used = "".join(page.read_text() for page in files(tree, (".md", ".ini")))
+    return [f"core/config/keys.c: no page and no experiment names {key}=" for key in keys
+            if not re.search(rf"\b{key} ?=", used)]
+
+
 def judge(tree):
-    complaints = judge_index(tree)
+    complaints = judge_index(tree) + judge_keys(tree)
     for page in files(tree, (".md",)):
         text = page.read_text()
         found = judge_links(page) + judge_calls(tree, text)
@@ -157,6 +166,8 @@ CASES = [
     (tree("    a/b.c:around\n      a/b.c:low\n"), True),
     (tree("    a/b.c:high\n      turn = a/b.c:low\n"), True),
     (tree("    a/b.c:low\n    a/b.c:around\n"), False),
+    ({"core/config/keys.c": '{"a", "lr", "1"}', "P.md": "`lr=`\n"}, False),
+    ({"core/config/keys.c": '{"a", "lr", "1"}', "P.md": "lr\n"}, True),
     ({"docs/README.md": "[p](p.md)\n", "docs/p.md": ""}, False),
     ({"docs/README.md": "[p](p.md)\n", "docs/p.md": "", "docs/q.md": ""}, True),
 ]

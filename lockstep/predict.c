@@ -85,9 +85,10 @@ static void explain(FILE *f)
             "\nsync=%s\n\n"
             "These keys of train count as well: model and its sizes, batch, "
             "accum, precision, wire,\nservers (on hosts of their own), update, "
-            "algorithm, every, shard, bucket_mb,\nfirst_bucket_mb; and for "
-            "memory only: optimizer, recompute, threads, outer_rule,\n"
-            "outer_momentum, staging, slice_kb.\n"
+            "algorithm, every, shard, squeeze, density, "
+            "levels, bucket_mb,\nfirst_bucket_mb; and for memory only: "
+            "optimizer, recompute, threads, outer_rule,\nouter_momentum, "
+            "staging, slice_kb, scope, feedback.\n"
             "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
             "compute_ms=900\n"
             "  lockstep predict model=gpt2 workers=64 link=25gbit flops=312e12 "
@@ -143,7 +144,8 @@ static const struct backend asker = {
     .keys = (const char *const[]){"wire", "update", "servers", "bucket_mb",
                                   "first_bucket_mb", "algorithm", "shard",
                                   "staging", "slice_kb", "every", "outer_rule",
-                                  "outer_momentum", NULL},
+                                  "outer_momentum", "squeeze", "density",
+                                  "scope", "levels", "feedback", NULL},
 };
 
 // Sets the parts of the forecast's job that depend on the backend.
@@ -151,17 +153,39 @@ static void read_settings(struct question *q, const struct backend *b,
                           int workers)
 {
     struct forecast_job *j = &q->job;
-    struct sync_settings set = q->run.settings;
+    const struct sync_settings *asked = &q->run.settings;
+    struct sync_settings set = *asked;
+    bool squeezed = set.squeeze != SQUEEZE_NONE;
     sync_derive(&set, b, workers, (size_t)j->params);
     j->exchange = (struct law_case){.workers = workers,
                                     .servers = q->run.settings.servers.count,
                                     .held = sync_holds(&set, b),
                                     .algorithm = set.algorithm,
-                                    .every = set.every};
+                                    .every = set.every,
+                                    .squeezed = squeezed ? asked : NULL,
+                                    .params = j->params};
     q->step.world = workers;
     j->step = &q->step;
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
+}
+
+// With squeeze=, takes only the backends that compress gradients. If the user
+// named others, returns -1 after fail().
+static int only_squeezed(struct question *q, bool named)
+{
+    int n = 0;
+    for (int i = 0; i < q->sync.n; i++) {
+        const struct backend *b = backend_at(q->sync.at[i]);
+        if (backend_reads(b, "squeeze"))
+            q->sync.at[n++] = q->sync.at[i];
+        else if (named)
+            return fail("predict: sync=%s cannot compress gradients; try: "
+                        "sync=ring, or no squeeze=",
+                        b->name);
+    }
+    q->sync.n = n;
+    return 0;
 }
 
 // Reads workers= and sync= of the words, which may be lists. Without them, it
@@ -175,8 +199,10 @@ static int read_lists(struct question *q)
     snprintf(number, sizeof number, "%d", r->workers);
     if (!*sync)
         sync = one ? list_all_backends(all) : r->sync;
+    bool squeezed = r->settings.squeeze != SQUEEZE_NONE;
     return list_workers(&q->workers, *workers ? workers : number) ||
-                   list_backends(&q->sync, sync)
+                   list_backends(&q->sync, sync) ||
+                   (squeezed && only_squeezed(q, *q->sync_asked || !one))
                ? -1
                : 0;
 }
@@ -207,7 +233,7 @@ static int ask(struct question *q, int nwords, char **words)
         return 0;
     if (!*q->link)
         return fail("predict: link= is missing; try: link=25gbit");
-    return read_lists(q) ||
+    return config_check_squeeze(&q->run) || read_lists(q) ||
                    links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
                    read_model(q) || config_check_backend(&q->run, &asker)
                ? -1
@@ -242,11 +268,17 @@ static void print_question(const struct question *q)
 {
     const struct forecast_job *j = &q->job;
     const struct link_fit *tcp = &q->links.fits[0];
+    const struct run *r = &q->run;
+    char squeeze[CONFIG_PATH];
     char size[32], step[32], backward[32], model[SIZES_TEXT], wire[CONFIG_PATH];
     printf("model:     %s\n", sizes_say(&q->run, &q->model, model));
     printf("gradients: wire=%s, %g bytes each: %s\n",
            key_show(key_find(&run_keys, "wire"), &q->run.settings, wire),
            j->bytes_each, bytes_text(size, j->params * j->bytes_each));
+    if (r->settings.squeeze)
+        printf("           compressed by squeeze=%s; the time to compress is "
+               "not known, and not counted\n",
+               key_show(key_find(&run_keys, "squeeze"), &r->settings, squeeze));
     if (tcp->n)
         printf("network:   as measured by %d workers, %s\n", q->links.workers,
                q->link);

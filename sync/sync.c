@@ -18,7 +18,9 @@
 #include "sync/copies.h"
 #include "sync/fault.h"
 #include "sync/mistakes.h"
+#include "sync/replicas.h"
 #include "sync/slots.h"
+#include "sync/squeezed.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,11 +62,14 @@ static int check_same(const struct sync *s)
     return cluster_check_same(job->cluster, all.text);
 }
 
-// Whether transport= and carrier= allow carrier c.
+// Whether transport=, carrier= and squeeze= allow carrier c. Gradients are
+// compressed in host memory.
 static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
 {
     const struct sync_settings *set = job->settings;
     const char *only = transport_names[set->transport];
+    if (set->squeeze && c->on_device)
+        return false;
     if (only && strcmp(only, c->name))
         return false;
     return !backend_reads(job->backend, "carrier") ||
@@ -134,11 +139,12 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     struct sync *s = mem_alloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->ops = ops;
+    s->ops = ops == &sync_replicas && job->settings->squeeze ? &sync_squeezed
+                                                             : ops;
     s->job = *job;
     s->scale = 1;
     s->left_ns = now_ns();
-    s->state = mem_alloc(1, ops->state_size);
+    s->state = mem_alloc(1, s->ops->state_size);
     s->overlap = job->settings->overlap && !job->settings->mistake_local_clip;
     s->lends_params = job->settings->shard >= SHARD_PARAMS;
     s->lends_grads = job->settings->shard >= SHARD_GRADS;
@@ -147,7 +153,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
             cluster_job_rank(job->cluster->ranks, job->cluster->rank))
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||
-        mistakes_check(s) || ops->open(s) ||
+        mistakes_check(s) || s->ops->open(s) ||
         (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
     return s;
@@ -179,6 +185,11 @@ int sync_bcast(struct sync *s)
 int sync_clock(struct sync *s, uint64_t zero_ns)
 {
     return end_call(s, s->ops->clock ? s->ops->clock(s, zero_ns) : 0);
+}
+
+void sync_resume(struct sync *s, int steps)
+{
+    s->steps = (uint64_t)steps;
 }
 
 void sync_waited(struct sync *s, uint64_t took_ns)
@@ -366,6 +377,9 @@ static int take_step(struct sync *s, const struct sync_in *in,
     if (pass_on_buckets(s, in) || s->ops->step(s, in, out) ||
         (!s->own_update && update(s, in, out)))
         return name_step(in);
+    if (s->ops->updated)
+        s->ops->updated(s, out->skipped);
+    s->steps = (uint64_t)in->step + (uint64_t)in->skipped;
     if (s->ops->merge)
         return merge(s, in, out);
     return s->own_update && s->copies ? copies_send_params(s->copies) : 0;

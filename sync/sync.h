@@ -72,6 +72,7 @@ struct sync_job {
     double slowdown;
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
     bool restarted; // the fault of inject= happened before this start
+    uint64_t seed;  // of a strategy's random choices
 };
 
 struct sync_in {
@@ -135,7 +136,8 @@ struct sync {
     int alone;        // with merge(): steps since all params were the same
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
-    uint64_t calls;   // of sync_step
+    uint64_t steps; // of the run so far, with those before this start
+    uint64_t calls; // of sync_step
     uint64_t left_ns; // when the last call returned, plus the time waited since
     // Set by open() and sync_bcast(). late: the group was running when this
     // worker joined it. Then joined: steps that the group had made since it
@@ -194,6 +196,9 @@ struct sync_ops {
     // sum.
     int (*follow)(struct sync *s);
     int (*settle)(struct sync *s);
+    // Optional: sync.c has updated with the sum, or skipped the step because
+    // the sum is not finite.
+    void (*updated)(struct sync *s, bool skipped);
     // With coming: wait until elements [off, off + n) have arrived. It clears
     // s->coming once all have.
     int (*await)(struct sync *s, size_t off, size_t n);
@@ -217,6 +222,7 @@ struct sync_ops {
 };
 
 // Opens a backend. Copies *job; what *job points to must outlive the backend.
+// With squeeze=, sync_squeezed takes the place of sync_replicas.
 // All workers call it: they compare their settings and choose one carrier. The
 // caller ends it with sync_close(). Returns NULL after fail().
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
@@ -226,6 +232,8 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
 // process's clock (now_ns()); the backend's own processes count from there.
 int sync_bcast(struct sync *s);
 int sync_clock(struct sync *s, uint64_t zero_ns);
+// The run has taken `steps` steps before this start. Without a call: none.
+void sync_resume(struct sync *s, int steps);
 // Only with a strategy that has scatter(). x and y are one micro-batch, n
 // tokens each. Worker 0 passes those of all ranks (world * n tokens), one rank
 // after the other, and keeps the first n. The other workers receive theirs.

@@ -17,9 +17,9 @@ import time
 
 from .files import Error, number, read_csv, read_json, visible, whole
 
-KINDS = ("data", "forward", "backward", "exposed", "update", "wait", "checkpoint",
-         "evaluate", "slowed", "other", "gpu_compute", "gpu_idle", "gpu_comm")
-COMPUTING = ("forward", "backward", "update", "slowed")
+KINDS = ("data", "forward", "backward", "compress", "exposed", "update", "wait",
+         "checkpoint", "evaluate", "slowed", "other", "gpu_compute", "gpu_idle", "gpu_comm")
+COMPUTING = ("forward", "backward", "compress", "update", "slowed")
 # Not part of a step's time: evaluation, checkpoints, and the GPU, which works at
 # the same time as the host.
 BESIDE_STEP = ("checkpoint", "evaluate", "gpu_compute", "gpu_idle", "gpu_comm")

@@ -17,6 +17,7 @@
 #include "lockstep/step_time.h"
 #include "model/model.h"
 #include "optim/rule.h"
+#include "squeeze/squeeze.h"
 #include "sync/derive.h"
 #include "sync/sync.h"
 #include "train/shape.h"
@@ -33,6 +34,7 @@ struct question {
     struct model_config model;
     struct forecast_job job;
     struct law_step step;              // of shards
+    struct law squeezed;               // with squeeze=
     struct bucket blocks[MOST_BLOCKS]; // of the model
     // The values of the command line.
     char workers_asked[CONFIG_PATH], sync_asked[CONFIG_PATH];
@@ -153,17 +155,17 @@ static void read_settings(struct question *q, const struct backend *b,
                           int workers)
 {
     struct forecast_job *j = &q->job;
-    const struct sync_settings *asked = &q->run.settings;
-    struct sync_settings set = *asked;
-    bool squeezed = set.squeeze != SQUEEZE_NONE;
+    struct sync_settings set = q->run.settings;
+    bool squeezes = set.squeeze != SQUEEZE_NONE;
+    if (squeezes)
+        q->squeezed = squeeze_law(&set, workers, j->params);
     sync_derive(&set, b, workers, (size_t)j->params);
     j->exchange = (struct law_case){.workers = workers,
                                     .servers = q->run.settings.servers.count,
                                     .held = sync_holds(&set, b),
                                     .algorithm = set.algorithm,
                                     .every = set.every,
-                                    .squeezed = squeezed ? asked : NULL,
-                                    .params = j->params};
+                                    .squeezed = squeezes ? &q->squeezed : NULL};
     q->step.world = workers;
     j->step = &q->step;
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);

@@ -31,3 +31,10 @@ uint64_t squeeze_bytes(const struct sync_settings *s, int world, size_t n)
     return (uint64_t)(world - 1) * (ops->twice ? 2 : 1) *
            squeeze_message(s, world, n);
 }
+
+struct law squeeze_law(const struct sync_settings *s, int world, double params)
+{
+    double bytes = (double)squeeze_bytes(s, world, (size_t)params);
+    return (struct law){.hops = world - 1 + squeeze_find(s->squeeze)->twice,
+                        .share = bytes / (sizeof(float) * params)};
+}

@@ -24,6 +24,7 @@
 #define SQUEEZE_SQUEEZE_H
 
 #include "config/settings.h"
+#include "sync/law.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +63,10 @@ size_t squeeze_message(const struct sync_settings *s, int world, size_t n);
 // The law: bytes that every worker sends, and receives, for a vector of n
 // elements. Nothing is sent if world is 1.
 uint64_t squeeze_bytes(const struct sync_settings *s, int world, size_t n);
+
+// The same as a law of times, for `params` gradients that are compressed as one
+// vector. Their messages are gathered around a ring. A compressor that sends
+// twice first exchanges parts between all pairs of workers at once.
+struct law squeeze_law(const struct sync_settings *s, int world, double params);
 
 #endif

@@ -1,9 +1,9 @@
 lockstep_library(sync
   FILES sync/sync.c sync/bucket.c sync/derive.c sync/fault.c sync/fusion.c
         sync/slots.c sync/copies.c sync/local.c sync/members.c sync/mistakes.c
-        sync/replicas.c sync/squeezed.c sync/squeezed_units.c
-  LINKS squeeze group rule optim device cluster config base)
+        sync/replicas.c
+  LINKS group rule optim device cluster config base)
 lockstep_test(sync LINKS sync)
 lockstep_library(law
   FILES sync/law.c sync/law_mesh.c sync/link.c
-  LINKS squeeze group rule base PkgConfig::CJSON m)
+  LINKS group rule base PkgConfig::CJSON m)

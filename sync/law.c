@@ -7,7 +7,6 @@
 
 #include "config/backends.h"
 #include "optim/segment.h"
-#include "squeeze/squeeze.h"
 
 #include <math.h>
 
@@ -96,20 +95,12 @@ struct law law_rounds(const struct backend_rounds *r, int n)
                         .share = r->whole ? rounds : rounds / n};
 }
 
-struct law law_squeezed(const struct sync_settings *s, int n, double params)
-{
-    bool twice = squeeze_find(s->squeeze)->twice;
-    double bytes = (double)squeeze_bytes(s, n, (size_t)params);
-    return (struct law){.hops = n - 1 + twice,
-                        .share = bytes / (sizeof(float) * params)};
-}
-
 static struct law law_exchange(const struct backend *b,
                                const struct law_case *c)
 {
     int servers = b->servers == 1 ? 1 : c->servers;
     if (c->squeezed)
-        return law_squeezed(c->squeezed, c->workers, c->params);
+        return *c->squeezed;
     switch (b->traffic) {
     case TRAFFIC_NONE:
     case TRAFFIC_OWN:

@@ -48,11 +48,6 @@ struct law law_owner(int n, bool held);
 struct backend_rounds;
 struct law law_rounds(const struct backend_rounds *r, int n);
 
-// law_squeezed: `params` gradients, compressed as one vector. Their messages
-// are gathered around a ring. A compressor that sends twice first exchanges
-// parts between all pairs of workers at once. S is that of fp32.
-struct law law_squeezed(const struct sync_settings *s, int n, double params);
-
 // The law of a backend's traffic.
 struct law_case {
     int workers;
@@ -62,9 +57,7 @@ struct law_case {
     enum algorithm algorithm; // of the library
     int every; // steps from one exchange to the next; the law is the average
                // for one step. 0 or 1: every step exchanges
-    const struct sync_settings *squeezed; // how gradients are compressed;
-                                          // NULL: they are not
-    double params;                        // if they are: how many there are
+    const struct law *squeezed; // squeeze_law(); NULL: gradients travel whole
 };
 struct law law_of(const struct backend *b, const struct law_case *c);
 

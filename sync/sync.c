@@ -18,9 +18,7 @@
 #include "sync/copies.h"
 #include "sync/fault.h"
 #include "sync/mistakes.h"
-#include "sync/replicas.h"
 #include "sync/slots.h"
-#include "sync/squeezed.h"
 
 #include <math.h>
 #include <string.h>
@@ -139,12 +137,11 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     struct sync *s = mem_alloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->ops = ops == &sync_replicas && job->settings->squeeze ? &sync_squeezed
-                                                             : ops;
+    s->ops = ops;
     s->job = *job;
     s->scale = 1;
     s->left_ns = now_ns();
-    s->state = mem_alloc(1, s->ops->state_size);
+    s->state = mem_alloc(1, ops->state_size);
     s->overlap = job->settings->overlap && !job->settings->mistake_local_clip;
     s->lends_params = job->settings->shard >= SHARD_PARAMS;
     s->lends_grads = job->settings->shard >= SHARD_GRADS;
@@ -153,7 +150,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
             cluster_job_rank(job->cluster->ranks, job->cluster->rank))
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||
-        mistakes_check(s) || s->ops->open(s) ||
+        mistakes_check(s) || ops->open(s) ||
         (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
     return s;

@@ -222,7 +222,6 @@ struct sync_ops {
 };
 
 // Opens a backend. Copies *job; what *job points to must outlive the backend.
-// With squeeze=, sync_squeezed takes the place of sync_replicas.
 // All workers call it: they compare their settings and choose one carrier. The
 // caller ends it with sync_close(). Returns NULL after fail().
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);

@@ -4,8 +4,7 @@
 
 #include "horovod_ring/carriers.h"
 #include "squeeze/squeeze.h"
-#include "sync/replicas.h"
-#include "sync/squeezed.h"
+#include "squeeze/squeezed.h"
 #include "tests/queue_device.h"
 #include "tests/sync_cases.h"
 
@@ -35,7 +34,7 @@ static void law(const struct sync_job *job, int rank, int world,
 
 #define WAY(name, set, carrier, ...)                                           \
     static const struct fixture name = {.sync = "ring",                        \
-                                        .ops = &sync_replicas,                 \
+                                        .ops = &sync_squeezed,                 \
                                         .carriers = carrier,                   \
                                         .opts = "slice_kb=1," set,             \
                                         .law = law,                            \
@@ -214,8 +213,6 @@ static void what_is_sent_and_kept_is_all(void **state)
         }
 }
 
-// ---- resume
-
 static int train(struct worker *w, int from, int to)
 {
     for (int step = from; step <= to; step++) {
@@ -226,6 +223,30 @@ static int train(struct worker *w, int from, int to)
     }
     return 0;
 }
+
+static int tiny_body(struct worker *w)
+{
+    if (train(w, 1, 3))
+        return -1;
+    w->result = hash_bytes(w->job.params, w->job.n * sizeof(float));
+    return 0;
+}
+
+// Vectors so small that some workers have no part of them.
+static void tiny_vectors_travel(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WAYS; i++)
+        for (size_t n = 1; n <= 5; n++) {
+            struct setup s = {.world = 2 + (int)(n % 3), .n = n};
+            uint64_t hash[CASE_WORLDS];
+            assert_int_equal(world_run(ways[i], &s, tiny_body, hash), 0);
+            for (int r = 1; r < s.world; r++)
+                assert_true(hash[r] == hash[0]);
+        }
+}
+
+// ---- resume
 
 static int save_body(struct worker *w)
 {
@@ -514,6 +535,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bytes_are_those_of_the_law),
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(what_is_sent_and_kept_is_all),
+        cmocka_unit_test(tiny_vectors_travel),
         cmocka_unit_test(a_resumed_run_has_the_same_bits),
         cmocka_unit_test(another_world_divides_the_residuals),
         cmocka_unit_test(residuals_are_slots),

@@ -15,11 +15,11 @@
 #include "optim/rule.h"
 #include "pipeline/timetable.h"
 #include "squeeze/squeeze.h"
+#include "squeeze/squeezed.h"
 #include "sync/derive.h"
 #include "sync/law.h"
 #include "sync/law_mesh.h"
 #include "sync/link.h"
-#include "sync/squeezed.h"
 #include "sync/sync.h"
 #include "train/shape.h"
 
@@ -276,17 +276,19 @@ static double exchange_s(const struct question *q, double bytes)
         struct law_step step = shards_step(q);
         return law_step_hops(&step) * link.alpha_s + bytes / link.bytes_per_s;
     }
-    const struct sync_settings *squeezed =
-        q->r->settings.squeeze ? &q->r->settings : NULL;
+    const struct sync_settings *set = &q->r->settings;
     double params = (double)model_nparams(q->whole);
+    struct law squeezed = {0};
+    if (set->squeeze)
+        squeezed = squeeze_law(set, q->world, params);
     struct law law =
-        law_of(q->row, &(struct law_case){.workers = q->world,
-                                          .servers = apart,
-                                          .held = q->held,
-                                          .algorithm = q->r->settings.algorithm,
-                                          .every = q->r->settings.every,
-                                          .squeezed = squeezed,
-                                          .params = params});
+        law_of(q->row,
+               &(struct law_case){.workers = q->world,
+                                  .servers = apart,
+                                  .held = q->held,
+                                  .algorithm = q->r->settings.algorithm,
+                                  .every = q->r->settings.every,
+                                  .squeezed = set->squeeze ? &squeezed : NULL});
     return law_seconds(&law, &link, params * q->width);
 }
 

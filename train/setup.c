@@ -362,8 +362,7 @@ static int open_sync(struct trainer *t)
     if (!row || (*iface && tcp_address(&address, iface)))
         return -1;
     const struct way *way = way_find(row);
-    int count =
-        shape_buckets(&t->config, set, t->buckets, TRAIN_MAX_BUCKETS);
+    int count = shape_buckets(&t->config, set, t->buckets, TRAIN_MAX_BUCKETS);
     if (count < 0)
         return -1;
     struct sync_job job = {
@@ -387,7 +386,7 @@ static int open_sync(struct trainer *t)
         .restarted = t->restarts > 0,
         .seed = (uint64_t)t->run.seed,
     };
-    t->sync = sync_open(way->strategy, &job);
+    t->sync = sync_open(strategy_find(way, set), &job);
     if (!t->sync)
         return -1;
     predict_memory(t); // again, now with the transport

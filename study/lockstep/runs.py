@@ -26,7 +26,7 @@ BESIDE_STEP = ("checkpoint", "evaluate", "gpu_compute", "gpu_idle", "gpu_comm")
 PARTS = ("parameters", "gradients", "optimizer", "buffers", "activations", "process",
          "mapped")
 VERBS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send",
-         "recv", "push")
+         "recv", "all_to_all", "push")
 MOST_WORKERS = 4096
 MOST_ROWS = 1 << 22  # of steps.csv, which is kept: a million steps of four workers
 SAMPLED = ("cpu_share", "involuntary_switches_per_s", "gpu_util_share", "gpu_power_w")

@@ -19,7 +19,7 @@
 // after one of w, worker r takes the sum of the residuals of r, r + w', .. and
 // multiplies it by w'/w, because sums over workers are divided by the world.
 
-#include "sync/squeezed.h"
+#include "squeeze/squeezed.h"
 
 #include "sync/members.h"
 #include "sync/slots.h"

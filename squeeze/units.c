@@ -1,7 +1,7 @@
-// squeezed_units.c - the ranges of the gradients that are compressed one by
+// units.c - the ranges of the gradients that are compressed one by
 // one, and the bytes of a step.
 
-#include "sync/squeezed.h"
+#include "squeeze/squeezed.h"
 
 #include "base/base.h"
 #include "squeeze/squeeze.h"

@@ -1,7 +1,7 @@
 // squeezed.h - the strategy of replicas that exchange compressed gradients.
 
-#ifndef SYNC_SQUEEZED_H
-#define SYNC_SQUEEZED_H
+#ifndef SQUEEZE_SQUEEZED_H
+#define SQUEEZE_SQUEEZED_H
 
 #include "sync/sync.h"
 

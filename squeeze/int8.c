@@ -7,7 +7,7 @@
 //     level     x / unit, rounded up with the probability of its fraction
 //
 // An element is decoded as unit * level. No |x| exceeds |block|_2, so a level
-// is at most levels=. Element i draws 32 bits of number i / 2 of the stream.
+// is at most levels=. Element i draws 24 bits of number i / 2 of the stream.
 
 #include "squeeze/squeeze.h"
 
@@ -50,32 +50,46 @@ static float norm(const float *x, size_t n)
     return (float)sqrt(sum);
 }
 
-// draw: uniform in [0, 2^32).
-static int8_t round_at_random(float x, float per_unit, float levels,
-                              uint32_t draw)
+// Draws 24 bits for each element of a block. `at` is the index of its first
+// element, which is even.
+static void draw_bits(uint64_t key, size_t at, uint32_t draw[BLOCK])
 {
-    float exact = fabsf(x) * per_unit;
-    float floor = (float)(int)exact;
-    float level = floor + ((float)draw * 0x1p-32f < exact - floor);
-    level = level < levels ? level : levels;
-    return (int8_t)(x < 0 ? -level : level);
+    for (size_t i = 0; i < BLOCK; i += 2) {
+        uint64_t both = rng_u64(key, (at + i) / 2);
+        draw[i] = (uint32_t)both >> 8;
+        draw[i + 1] = (uint32_t)(both >> 40);
+    }
 }
 
-// Encodes a block. `at` is the index of its first element, which is even.
+// Writes the levels of a block, and leaves in x what they lack.
+static void round_at_random(float unit, float per_unit, float levels,
+                            const uint32_t *draw, float *x, size_t n,
+                            int8_t *level)
+{
+    for (size_t i = 0; i < n; i++) {
+        float exact = fabsf(x[i]) * per_unit, whole = (float)(int)exact;
+        float up = (float)(int)draw[i] * 0x1p-24f < exact - whole ? 1 : 0;
+        float size = whole + up < levels ? whole + up : levels;
+        float signed_size = copysignf(size, x[i]);
+        level[i] = (int8_t)(int)signed_size;
+        x[i] -= unit * signed_size;
+    }
+}
+
+// A block that is not finite, or too small for a unit, has levels of 0. Then
+// it stays in x, and if it is not finite, so is unit * 0.
 static void encode_block(float levels, uint64_t key, size_t at, float *x,
                          size_t n, char *message)
 {
     float length = norm(x, n), unit = length / levels;
     float per_unit = levels / length;
     int8_t level[BLOCK] = {0};
+    uint32_t draw[BLOCK];
     memcpy(message, &unit, sizeof unit);
-    if (isfinite(per_unit) && isfinite(length))
-        for (size_t i = 0; i < n; i++) {
-            uint64_t draw = rng_u64(key, (at + i) / 2) >> 32 * (i % 2);
-            level[i] = round_at_random(x[i], per_unit, levels, (uint32_t)draw);
-        }
-    for (size_t i = 0; i < n; i++)
-        x[i] -= unit * (float)level[i];
+    if (isfinite(per_unit) && isfinite(length)) {
+        draw_bits(key, at, draw);
+        round_at_random(unit, per_unit, levels, draw, x, n, level);
+    }
     memcpy(message + sizeof unit, level, padded(n));
 }
 

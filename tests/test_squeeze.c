@@ -15,9 +15,9 @@
 
 #include "tests/test.h"
 
-// 128 is a block of int8, and 32 a word of sign.
-static const size_t sizes[] = {0,  1,   2,   3,   31,  32,   33,
-                               63, 127, 128, 129, 257, 1000, 20011};
+// 128 is a block of int8, and 256 one of sign.
+static const size_t sizes[] = {0,   1,   2,   3,   31,  32,  33,   63,
+                               127, 128, 129, 255, 256, 257, 1000, 20011};
 enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 20011, KINDS = 3 };
 
 static const enum squeeze_kind kinds[KINDS] = {SQUEEZE_TOPK, SQUEEZE_INT8,
@@ -296,7 +296,7 @@ static void messages_have_the_bytes_of_the_law(void **state)
     for (int i = 0; i < SIZES; i++)
         for (int w = 1; w <= 4; w++) {
             size_t n = sizes[i], part = (n + (size_t)w - 1) / (size_t)w;
-            size_t blocks = (part + 127) / 128, words = (part + 31) / 32;
+            size_t blocks = (part + 127) / 128, groups = (part + 255) / 256;
             uint64_t others = (uint64_t)w - 1;
             struct sync_settings set = settings(SQUEEZE_TOPK);
             assert_true(squeeze_bytes(&set, w, n) ==
@@ -306,7 +306,7 @@ static void messages_have_the_bytes_of_the_law(void **state)
                         2 * others * (4 * blocks + (part + 3) / 4 * 4));
             set.squeeze = SQUEEZE_SIGN;
             assert_true(squeeze_bytes(&set, w, n) ==
-                        2 * others * (part ? 4 + 4 * words : 0));
+                        2 * others * (part ? 4 + 32 * groups : 0));
         }
 }
 

@@ -106,6 +106,43 @@ static void faults_are_named(void **state)
     case_bcast(&int8);
 }
 
+// ---- a malformed message is refused, and its sender is named
+
+// Rank 1 sends an index that no element has.
+static int spoil(struct group *g, const struct group_op *op)
+{
+    char *messages = op->vector.data;
+    size_t bytes = op->vector.n * sizeof(float) / (size_t)g->size;
+    if (op->verb == GROUP_ALL_GATHER && g->rank == 1)
+        memset(messages + bytes, 0xff, sizeof(uint32_t));
+    return ring_tcp.begin(g, op);
+}
+
+static int refuses(struct worker *w)
+{
+    struct sync_out out;
+    worker_normals(w, 1);
+    if (!worker_step(w, 1, &out))
+        return fail("a malformed message was taken");
+    const char *want = "ring: the message of rank 1 for elements 700 to 1000: "
+                       "entry 0 of 15 has index 4294967295, of 300 elements "
+                       "(step 1)";
+    return strcmp(fail_message(), want) ? -1 : 0;
+}
+
+static void malformed_messages_are_refused(void **state)
+{
+    (void)state;
+    static struct group_ops spoilt;
+    static const struct group_ops *const carriers[] = {&spoilt, NULL};
+    struct fixture f = topk;
+    struct setup s = {.world = 3, .n = 1000, .first = 300, .bucket = 300};
+    spoilt = ring_tcp;
+    spoilt.begin = spoil;
+    f.carriers = carriers;
+    assert_int_equal(world_run(&f, &s, refuses, NULL), 0);
+}
+
 // ---- state, in memory that forked workers share
 
 enum { N = 1003, SLOTS = 2 + 1 + 2 * CASE_WORLDS };
@@ -534,6 +571,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reruns_have_the_same_bits),
         cmocka_unit_test(bytes_are_those_of_the_law),
         cmocka_unit_test(faults_are_named),
+        cmocka_unit_test(malformed_messages_are_refused),
         cmocka_unit_test(what_is_sent_and_kept_is_all),
         cmocka_unit_test(tiny_vectors_travel),
         cmocka_unit_test(a_resumed_run_has_the_same_bits),

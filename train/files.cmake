@@ -14,7 +14,7 @@ lockstep_library(memory
 # What run.json says to the readers of a run, and `lockstep plan` before it.
 lockstep_library(about
   FILES train/about.c train/run_law.c
-  LINKS memory law squeeze sync model pipeline telemetry group config base m)
+  LINKS memory law squeezed sync model pipeline telemetry group config base m)
 
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 lockstep_library(whole FILES train/folder.c train/whole.c LINKS base PkgConfig::CJSON)

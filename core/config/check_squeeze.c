@@ -19,20 +19,25 @@ static const char *name_of(const struct run *r)
     return key_find(&run_keys, "squeeze")->words[r->settings.squeeze];
 }
 
+static bool is_asked(const struct run *r, const char *key)
+{
+    return r->asked[key_find(&run_keys, key) - run_keys.rows];
+}
+
 // Refuses keys of compressors that this run does not use.
 static int check_own_keys(const struct run *r)
 {
     static const struct {
         const char *key, *of; // words of squeeze=; "": any but none
     } rows[] = {
-        {"density", "topk"},  {"scope", "topk, sign"}, {"levels", "int8"},
-        {"feedback", ""},     {"squeeze_after", ""},
+        {"density", "topk"}, {"scope", "topk, sign"}, {"levels", "int8"},
+        {"feedback", ""},    {"squeeze_after", ""},
     };
     const char *now = name_of(r);
     bool none = r->settings.squeeze == SQUEEZE_NONE;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *of = rows[i].of;
-        if (!config_asked(r, rows[i].key) || strstr(of, now) || (!*of && !none))
+        if (!is_asked(r, rows[i].key) || strstr(of, now) || (!*of && !none))
             continue;
         return fail("%s= is a setting of squeeze=%s; try: %s", rows[i].key,
                     *of ? of : "topk, int8 and sign",
@@ -50,7 +55,7 @@ static int check_travel(const struct run *r)
                     "wire=fp32",
                     dtype_name(r->settings.wire), name_of(r));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (config_asked(r, keys[i]))
+        if (is_asked(r, keys[i]))
             return fail("%s= is for sums of whole gradients, and squeeze=%s "
                         "exchanges messages; try: leave it out",
                         keys[i], name_of(r));

@@ -9,7 +9,7 @@
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/part.h"
-#include "optim/optim.h"
+#include "optim/rule.h"
 #include "pipeline/timetable.h"
 #include "sync/bucket.h"
 #include "sync/sync.h"
@@ -91,6 +91,21 @@ int shape_decay(const struct model_config *c, struct optim_config *o)
             (struct optim_range){.off = tensor.off, .n = tensor.n};
     }
     return 0;
+}
+
+struct law_step shape_step(const struct run *r, const struct sync_settings *s,
+                           int world, int micro)
+{
+    return (struct law_step){
+        .world = world,
+        .micro = micro,
+        .shards = true,
+        .kind = (enum shard_level)s->shard,
+        .grain = RULE_BLOCK,
+        .sum_bytes = dtype_bytes(s->wire),
+        // A model in 16 bits gathers its parameters in 16 bits.
+        .param_bytes = r->precision == PRECISION_FP32 ? 4 : 2,
+    };
 }
 
 // accum= is called `micro` in a timetable.

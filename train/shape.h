@@ -3,6 +3,8 @@
 #ifndef TRAIN_SHAPE_H
 #define TRAIN_SHAPE_H
 
+#include "sync/law.h"
+
 struct bucket;
 struct model_config;
 struct model_job;
@@ -31,6 +33,11 @@ int shape_buckets(const struct model_config *c, const struct sync_settings *s,
 // Lists the matrices in o->decay. Returns 0, or -1 after fail() if they are too
 // many.
 int shape_decay(const struct model_config *c, struct optim_config *o);
+
+// Returns the exchange of a step of a backend with shards, of `world` replicas
+// and `micro` micro-batches, but without its units. *s: after sync_derive().
+struct law_step shape_step(const struct run *r, const struct sync_settings *s,
+                           int world, int micro);
 
 // shape_pipeline: writes the timetable of a step to *out, by accum= and the
 // mesh. shape_cut: writes to *out the part of the whole model that a stage of

@@ -5,8 +5,8 @@
 //     length    mean |x|
 //
 // Neighbours are in different words, so that vector code can shift 8 words at a
-// time. An element is decoded as +length or -length; there is no zero. With this
-// length the residual is never longer than x, so errors cannot pile up
+// time. An element is decoded as +length or -length; there is no zero. With
+// this length the residual is never longer than x, so errors cannot pile up
 // (Karimireddy et al., ICML 2019). DeepSpeed's 1-bit optimisers take
 // |x|_2 / sqrt(n) instead, which is up to sqrt(n) times as long for a vector
 // with few large elements. Seide et al. (Interspeech 2014) were the first.

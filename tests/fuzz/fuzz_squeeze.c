@@ -1,5 +1,5 @@
 // fuzz_squeeze.c - adds any bytes as a message of compressed gradients. Nothing
-// outside of the message may be read, and nothing outside of the vector written.
+// outside of the message may be read, nor outside of the vector written.
 //
 //     byte 0: the compressor and levels=;  1, 2: elements;  the rest: message
 

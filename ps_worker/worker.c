@@ -59,7 +59,8 @@ static int choose_servers(const struct sync *s, struct ps_job *j)
     if (j->servers > PS_MAX_WORLD)
         return fail("servers= names %d servers; at most %d are possible",
                     j->servers, PS_MAX_WORLD);
-    j->beside = s->job.backend->servers < 0 && j->servers == j->world;
+    j->beside = s->job.backend->servers < 0 && j->servers == j->world &&
+                !s->job.servers_apart;
     return 0;
 }
 
@@ -281,6 +282,13 @@ static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
     return rc;
 }
 
+// Workers need not be at the same step, so others may wait for this one.
+static int worker_work(struct sync *s, int (*work)(void *ctx), void *ctx)
+{
+    struct worker *w = s->state;
+    return client_work(&w->client, work, ctx);
+}
+
 static int set_slots(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
@@ -318,5 +326,6 @@ const struct sync_ops sync_servers = {
     .step = worker_step,
     .save = worker_save,
     .load = worker_load,
+    .work = worker_work,
     .close = worker_close,
 };

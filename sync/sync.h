@@ -71,8 +71,9 @@ struct sync_job {
     // long.
     double slowdown;
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
-    bool restarted; // the fault of inject= happened before this start
-    uint64_t seed;  // of a strategy's random choices
+    bool servers_apart; // on hosts without a worker, however many there are
+    bool restarted;     // the fault of inject= happened before this start
+    uint64_t seed;      // of a strategy's random choices
 };
 
 struct sync_in {
@@ -88,6 +89,7 @@ struct sync_in {
 struct sync_out {
     float grad_norm; // of the mean gradient, before clipping; with merge(): of
                      // this worker's own gradient
+    double own_norm; // with own_norm=1: of this worker's own gradient; else 0
     bool skipped; // the norm is not finite, so no worker updated; with merge():
                   // so this worker did not
     bool dropped; // this worker's gradient came too late and was not used
@@ -130,14 +132,15 @@ struct sync {
     // them in params; sync_whole() completes them.
     bool own_update;
     bool copy_only;
-    bool counts;      // set by open(): step() fills out->used. Else each update
-                      // takes in the gradients of all workers
-    bool coming;      // parts of params or of job.copy are on their way
-    int alone;        // with merge(): steps since all params were the same
-    int next_bucket;  // sync.c checks the order of calls
-    bool overlap;     // false: buckets wait for the whole backward pass
-    uint64_t steps; // of the run so far, with those before this start
-    uint64_t calls; // of sync_step
+    bool counts;     // set by open(): step() fills out->used. Else each update
+                     // takes in the gradients of all workers
+    bool coming;     // parts of params or of job.copy are on their way
+    int alone;       // with merge(): steps since all params were the same
+    int next_bucket; // sync.c checks the order of calls
+    double own_squares; // own_norm.c: of the buckets of this step so far
+    bool overlap;       // false: buckets wait for the whole backward pass
+    uint64_t steps;     // of the run so far, with those before this start
+    uint64_t calls;     // of sync_step
     uint64_t left_ns; // when the last call returned, plus the time waited since
     // Set by open() and sync_bcast(). late: the group was running when this
     // worker joined it. Then joined: steps that the group had made since it
@@ -218,6 +221,8 @@ struct sync_ops {
     // describe. With lends_params, save visits the parameters too.
     int (*save)(struct sync *s, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
+    // Optional, if workers need not be at the same step: sync_work().
+    int (*work)(struct sync *s, int (*work)(void *ctx), void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
 };
 
@@ -268,6 +273,11 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 // every worker, or server, has its state.
 int sync_save(struct sync *s, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
+
+// Does work(ctx) on this worker alone. It may take longer than the deadline:
+// workers that wait for this one then wait on. work() may call sync_save().
+// Returns work's result, or -1 after fail().
+int sync_work(struct sync *s, int (*work)(void *ctx), void *ctx);
 
 // sync_slots: how many slots sync_save() visits. sync_slot_name: the name of
 // one, without dot or blank. The optimiser's slots come first, with the names

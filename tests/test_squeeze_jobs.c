@@ -170,6 +170,7 @@ static void impossible_settings_are_refused(void **state)
         {"feedback=0", "feedback= is a setting of squeeze="},
         {"squeeze=topk wire=fp16", "wire=fp16: squeeze=topk decides how "
                                    "gradients travel; try: wire=fp32"},
+        {"squeeze=topk own_norm=1", "try: own_norm=0"},
         {"squeeze=topk fusion_mb=2", "fusion_mb= is for sums of whole"},
         {"squeeze=int8 levels=4", "try: levels=12, or feedback=0"},
         {"squeeze=sign precision=fp16", "try: loss_scale=1024"},

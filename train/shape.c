@@ -3,6 +3,7 @@
 #include "train/shape.h"
 
 #include "base/base.h"
+#include "config/backends.h"
 #include "config/config.h"
 #include "config/mesh.h"
 #include "data/token_file.h"
@@ -12,6 +13,7 @@
 #include "optim/rule.h"
 #include "pipeline/timetable.h"
 #include "sync/bucket.h"
+#include "sync/law_mesh.h"
 #include "sync/sync.h"
 
 #include <errno.h>
@@ -51,6 +53,29 @@ int shape_model(const struct run *r, struct model_config *c)
         return -1;
     c->dropout = (float)r->dropout;
     return 0;
+}
+
+int shape_check_slices(const struct run *r, const struct model_config *whole)
+{
+    int slices = mesh_size(&r->mesh, MESH_TP);
+    int replicas = mesh_size(&r->mesh, MESH_DP);
+    int wire = (int)dtype_bytes(r->settings.wire);
+    return backend_find(r->sync)->shards &&
+                   law_mesh_order_matters(replicas, wire) &&
+                   (whole->heads % slices || whole->vocab % slices)
+               ? fail("sync=%s: slices (tp) of unequal length and %d replicas; "
+                      "try: heads= and vocab_size= that %d divides, or "
+                      "sync=ring",
+                      r->sync, replicas, slices)
+               : 0;
+}
+
+int shape_check(const struct run *r)
+{
+    struct model_config whole;
+    if (mesh_size(&r->mesh, MESH_TP) == 1 || !backend_find(r->sync)->shards)
+        return 0;
+    return shape_model(r, &whole) || shape_check_slices(r, &whole) ? -1 : 0;
 }
 
 int shape_blocks(const struct model_config *c, struct bucket *out, int most)

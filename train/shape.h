@@ -19,6 +19,14 @@ struct sync_settings;
 // fail().
 int shape_model(const struct run *r, struct model_config *out);
 
+// Refuses shards of the optimiser's state with slices of unequal length: each
+// slice would add the replicas' gradients in an order of its own, and the
+// tensors that all slices have would drift apart. A vocabulary of 0 is not
+// known yet, and passes. Returns 0, or -1 after fail(). shape_check() does this
+// before anything starts, with the model that the settings describe.
+int shape_check_slices(const struct run *r, const struct model_config *whole);
+int shape_check(const struct run *r);
+
 // Writes the model's blocks to out[] as buckets, in the order in which backward
 // fills them. There must be at most `most`. Returns how many there are.
 int shape_blocks(const struct model_config *c, struct bucket *out, int most);

@@ -54,6 +54,11 @@ static int check_travel(const struct run *r)
         return fail("wire=%s: squeeze=%s decides how gradients travel; try: "
                     "wire=fp32",
                     dtype_name(r->settings.wire), name_of(r));
+    if (r->settings.own_norm)
+        return fail("own_norm=1 is compared with the norm of the mean "
+                    "gradient, which squeeze=%s does not compute; try: "
+                    "own_norm=0",
+                    name_of(r));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (is_asked(r, keys[i]))
             return fail("%s= is for sums of whole gradients, and squeeze=%s "

@@ -68,6 +68,11 @@ endif()
 add_executable(span_perf bench/span_perf.c bench/series.c)
 target_link_libraries(span_perf PRIVATE model telemetry)
 
+add_executable(squeeze_perf bench/squeeze_perf.c)
+target_link_libraries(squeeze_perf PRIVATE squeeze config)
+lockstep_says(squeeze_perf 0 "memcpy .*topk .*int8 .*sign "
+              $<TARGET_FILE:squeeze_perf> mb=0.1 rounds=1)
+
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/workers.c
                          bench/tested.c bench/servers.c bench/echo.c bench/loop.c
                          bench/openmpi.c bench/host_memory.c bench/series.c)

@@ -275,6 +275,10 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
             return fail("sync=%s: try: mpirun -n %d sync_perf ...",
                         p->rows[i].name, p->workers);
     for (int i = 0; i < p->nrows; i++)
+        if (p->use[i] && p->asked[i].squeeze)
+            return fail("squeeze=: sync_perf checks sums, and compressed "
+                        "gradients have others; try: lockstep bench squeeze");
+    for (int i = 0; i < p->nrows; i++)
         if (p->all && p->unread[i])
             p->use[i] = false;
         else if (p->use[i] && p->unread[i])

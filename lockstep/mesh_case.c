@@ -7,6 +7,7 @@
 #include "lockstep/place.h"
 #include "lockstep/sizes.h"
 #include "model/part.h"
+#include "squeeze/squeeze.h"
 #include "sync/derive.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
@@ -246,6 +247,9 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
     set.shard = c->backend->shards ? c->shard : SHARD_STATE;
     sync_derive(&set, c->backend, replicas, (size_t)n);
     struct law_step step = shape_step(job->run, &set, replicas, c->plan.micro);
+    struct law squeezed = {0};
+    if (set.squeeze)
+        squeezed = squeeze_law(&set, replicas, n);
     step.cut = blocks;
     step.count = shape_blocks(config, blocks, MOST_BLOCKS);
     struct tensor layer; // the first tensor behind wte and wpe
@@ -255,7 +259,8 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
                      .servers = servers,
                      .held = sync_holds(&set, c->backend),
                      .algorithm = set.algorithm,
-                     .every = set.every},
+                     .every = set.every,
+                     .squeezed = set.squeeze ? &squeezed : NULL},
         .params = n,
         .bytes_each = (double)dtype_bytes(set.wire),
         .step = &step,

@@ -83,9 +83,10 @@ static void explain(FILE *f)
         "\nsync=%s\n\n"
         "These keys of train count as well: model and its sizes, batch, "
         "accum, precision, wire,\nservers (on hosts of their own), update, "
-        "algorithm, every, shard, bucket_mb,\nfirst_bucket_mb; and for "
-        "memory only: optimizer, recompute, threads, outer_rule,\n"
-        "outer_momentum, staging, slice_kb. With a mesh: model and its "
+        "algorithm, every, shard, squeeze, density, levels, bucket_mb,\n"
+        "first_bucket_mb; and for memory only: optimizer, recompute, threads, "
+        "outer_rule,\nouter_momentum, staging, slice_kb, scope, feedback. "
+        "With a mesh: model and its "
         "sizes, precision,\nrecompute, optimizer, wire (without it fp32 and "
         "16 bits), global_batch (8 for each\nworker), batch (of a "
         "micro-batch; without it the best one), sync, shard, mesh,\n"
@@ -118,8 +119,27 @@ static const struct backend asker = {
     .keys = (const char *const[]){"wire", "update", "servers", "bucket_mb",
                                   "first_bucket_mb", "algorithm", "shard",
                                   "staging", "slice_kb", "every", "outer_rule",
-                                  "outer_momentum", NULL},
+                                  "outer_momentum", "squeeze", "density",
+                                  "scope", "levels", "feedback", NULL},
 };
+
+// With squeeze=, takes only the backends that compress gradients. If the user
+// named others, returns -1 after fail().
+static int only_squeezed(struct question *q, bool named)
+{
+    int n = 0;
+    for (int i = 0; i < q->sync.n; i++) {
+        const struct backend *b = backend_at(q->sync.at[i]);
+        if (backend_reads(b, "squeeze"))
+            q->sync.at[n++] = q->sync.at[i];
+        else if (named)
+            return fail("predict: sync=%s cannot compress gradients; try: "
+                        "sync=ring, or no squeeze=",
+                        b->name);
+    }
+    q->sync.n = n;
+    return 0;
+}
 
 // Reads workers= and sync= of the words, which may be lists. Without them, it
 // takes the values of an INI file or the defaults.
@@ -132,8 +152,10 @@ static int read_lists(struct question *q)
     snprintf(number, sizeof number, "%d", r->workers);
     if (!*sync)
         sync = one ? list_all_backends(all) : r->sync;
+    bool squeezed = r->settings.squeeze != SQUEEZE_NONE;
     return list_workers(&q->workers, *workers ? workers : number) ||
-                   list_backends(&q->sync, sync)
+                   list_backends(&q->sync, sync) ||
+                   (squeezed && only_squeezed(q, *q->sync_asked || !one))
                ? -1
                : 0;
 }
@@ -152,7 +174,7 @@ static int check_ways(struct question *q)
         return predict_on_gpu(q)
                    ? 0
                    : fail("predict: link= is missing; try: link=25gbit");
-    return read_lists(q) ||
+    return config_check_squeeze(&q->run) || read_lists(q) ||
                    links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
                    config_check_backend(&q->run, &asker)
                ? -1
@@ -164,6 +186,9 @@ static int check_ways(struct question *q)
 // Sets the number of hosts, and of workers on each.
 static int place(struct question *q)
 {
+    if (q->run.settings.squeeze)
+        return fail("predict: squeeze= is for replicas alone; try: without "
+                    "hosts=, slots=, memory=, inner= and mesh=");
     struct place p = {q->hosts, q->slots};
     bool asked = config_asked(&q->run, "workers");
     int ranks = q->run.mesh.n ? mesh_ranks(&q->run.mesh) : 0;

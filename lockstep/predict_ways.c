@@ -50,6 +50,10 @@ static void print_question(const struct question *q,
     printf("gradients: wire=%s, %g bytes each: %s\n",
            key_show(key_find(&run_keys, "wire"), &r->settings, wire), each,
            bytes_text(size, (double)model_nparams(m) * each));
+    if (r->settings.squeeze)
+        printf("           compressed by squeeze=%s; the time to compress is "
+               "not known, and not counted\n",
+               key_show(key_find(&run_keys, "squeeze"), &r->settings, wire));
     if (tcp->n)
         printf("network:   as measured by %d workers, %s\n", q->links.workers,
                q->link);

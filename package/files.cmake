@@ -15,7 +15,7 @@ set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 # The programs, and the helper programs that lockstep starts.
 install(TARGETS lockstep trainer ps_server)
 foreach(helper collect_perf explain_way layer_perf link_perf pair_perf
-               simulate_job span_perf sync_perf)
+               simulate_job span_perf squeeze_perf sync_perf)
   if(TARGET ${helper})
     install(TARGETS ${helper} DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/lockstep)
   endif()

@@ -66,6 +66,8 @@ struct sync_share sync_share(const struct sync_settings *s,
     bool nesterov = s->outer_rule == OUTER_NESTEROV;
     if (b->apart && (nesterov || s->wire != DTYPE_F32))
         out.kept = n + (nesterov && s->outer_momentum > 0 ? n : 0);
+    if (s->squeeze && s->feedback)
+        out.kept = 2 * n;
     if (s->shard >= SHARD_GRADS) {
         out.lends_grads = true;
         out.grads = own;

@@ -61,7 +61,8 @@ struct sync_share {
     bool late_params; // params are whole, but parts of them arrive late
     size_t params, grads;
     size_t slot; // of each slot of the optimiser's state
-    size_t kept; // elements of further vectors, listed in outer/outer.c
+    size_t kept; // elements of further vectors, listed in outer/outer.c and
+                 // sync/squeezed.c
     size_t weight_buffers, grad_buffers;
 };
 

@@ -99,6 +99,8 @@ static struct law law_exchange(const struct backend *b,
                                const struct law_case *c)
 {
     int servers = b->servers == 1 ? 1 : c->servers;
+    if (c->squeezed)
+        return *c->squeezed;
     switch (b->traffic) {
     case TRAFFIC_NONE:
     case TRAFFIC_OWN:

@@ -57,6 +57,7 @@ struct law_case {
     enum algorithm algorithm; // of the library
     int every; // steps from one exchange to the next; the law is the average
                // for one step. 0 or 1: every step exchanges
+    const struct law *squeezed; // squeeze_law(); NULL: gradients travel whole
 };
 struct law law_of(const struct backend *b, const struct law_case *c);
 

@@ -61,11 +61,14 @@ static int check_same(const struct sync *s)
     return cluster_check_same(job->cluster, all.text);
 }
 
-// Whether transport= and carrier= allow carrier c.
+// Whether transport=, carrier= and squeeze= allow carrier c. Gradients are
+// compressed in host memory.
 static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
 {
     const struct sync_settings *set = job->settings;
     const char *only = transport_names[set->transport];
+    if (set->squeeze && c->on_device)
+        return false;
     if (only && strcmp(only, c->name))
         return false;
     return !backend_reads(job->backend, "carrier") ||
@@ -180,6 +183,11 @@ int sync_bcast(struct sync *s)
 int sync_clock(struct sync *s, uint64_t zero_ns)
 {
     return end_call(s, s->ops->clock ? s->ops->clock(s, zero_ns) : 0);
+}
+
+void sync_resume(struct sync *s, int steps)
+{
+    s->steps = (uint64_t)steps;
 }
 
 void sync_waited(struct sync *s, uint64_t took_ns)
@@ -368,6 +376,9 @@ static int take_step(struct sync *s, const struct sync_in *in,
     if (pass_on_buckets(s, in) || s->ops->step(s, in, out) ||
         (!s->own_update && update(s, in, out)))
         return name_step(in);
+    if (s->ops->updated)
+        s->ops->updated(s, out->skipped);
+    s->steps = (uint64_t)in->step + (uint64_t)in->skipped;
     if (s->ops->merge)
         return merge(s, in, out);
     return s->own_update && s->copies ? copies_send_params(s->copies) : 0;

@@ -72,7 +72,8 @@ struct sync_job {
     double slowdown;
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
     bool servers_apart; // on hosts without a worker, however many there are
-    bool restarted; // the fault of inject= happened before this start
+    bool restarted;     // the fault of inject= happened before this start
+    uint64_t seed;      // of a strategy's random choices
 };
 
 struct sync_in {
@@ -138,6 +139,7 @@ struct sync {
     int next_bucket; // sync.c checks the order of calls
     double own_squares; // own_norm.c: of the buckets of this step so far
     bool overlap;       // false: buckets wait for the whole backward pass
+    uint64_t steps;     // of the run so far, with those before this start
     uint64_t calls;     // of sync_step
     uint64_t left_ns; // when the last call returned, plus the time waited since
     // Set by open() and sync_bcast(). late: the group was running when this
@@ -197,6 +199,9 @@ struct sync_ops {
     // sum.
     int (*follow)(struct sync *s);
     int (*settle)(struct sync *s);
+    // Optional: sync.c has updated with the sum, or skipped the step because
+    // the sum is not finite.
+    void (*updated)(struct sync *s, bool skipped);
     // With coming: wait until elements [off, off + n) have arrived. It clears
     // s->coming once all have.
     int (*await)(struct sync *s, size_t off, size_t n);
@@ -231,6 +236,8 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
 // process's clock (now_ns()); the backend's own processes count from there.
 int sync_bcast(struct sync *s);
 int sync_clock(struct sync *s, uint64_t zero_ns);
+// The run has taken `steps` steps before this start. Without a call: none.
+void sync_resume(struct sync *s, int steps);
 // Only with a strategy that has scatter(). x and y are one micro-batch, n
 // tokens each. Worker 0 passes those of all ranks (world * n tokens), one rank
 // after the other, and keeps the first n. The other workers receive theirs.

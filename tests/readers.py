@@ -24,7 +24,7 @@ METRICS = {"compute_share", "wait_share", "data_share", "cpu_share",
            "resident_bytes", "involuntary_switches_per_s"}
 GPU_SHARES = ["gpu_compute_share", "gpu_comm_share", "gpu_down_share",
               "gpu_up_share"]
-KINDS = ["data", "forward", "backward", "exposed", "update", "wait",
+KINDS = ["data", "forward", "backward", "exposed", "compress", "update", "wait",
          "checkpoint", "evaluate", "slowed", "other"]
 
 

@@ -88,8 +88,8 @@ def new_times(run, luck, world, gpu, held):
     rows = []
     for rank in range(world):
         kinds = {k: luck.uniform(.01, .6) for k in (
-            "data forward backward exposed update wait checkpoint evaluate "
-            "slowed other").split()}
+            "data forward backward compress exposed update wait checkpoint "
+            "evaluate slowed other").split()}
         kinds["exposed"] *= held[0]
         kinds["wait"] *= held[1]
         if gpu:

@@ -47,8 +47,10 @@ MISTAKES = [
     # exposed for wait, and for slowed
     ("copies/ties", "measures.py", 'return _of_step(run, "wait")',
      'return _of_step(run, "exposed")'),
-    ("copies/ties", "runs.py", '"forward", "backward", "update", "slowed")',
-     '"forward", "backward", "update")'),
+    ("copies/ties", "runs.py", '"backward", "compress", "update", "slowed")',
+     '"backward", "compress", "update")'),
+    ("copies/ties", "runs.py", '"backward", "compress", "update", "slowed")',
+     '"backward", "update", "slowed")'),
     ("copies/ties", "runs.py", 'WHOLE_RUN = ("checkpoint", "evaluate")',
      'WHOLE_RUN = ("checkpoint",)'),
     # tokens of one worker, and bytes of all

@@ -12,11 +12,11 @@ import pathlib
 import re
 import statistics
 
-OF_STEP = ("data forward backward exposed update wait bubble join slowed "
+OF_STEP = ("data forward backward compress exposed update wait bubble join slowed "
            "other").split()
 PARTS = "parameters gradients optimizer buffers activations process mapped".split()
 VERBS = ("all_reduce reduce_scatter all_gather broadcast reduce send recv "
-         "push").split()
+         "all_to_all push").split()
 ABOUT = ("title", "question", "expect", "figures", "repeat", "baseline",
          "target_loss")
 
@@ -182,7 +182,7 @@ class Run:
             else:
                 share = {k: s.get(k, 0) / whole for k in OF_STEP}
                 self.util.append(sum(share[k] for k in (
-                    "forward", "backward", "update", "slowed")))
+                    "forward", "backward", "compress", "update", "slowed")))
             self.comm.append(share.get("gpu_comm"))
             shares.append(share)
         self.share = {k: mean(s.get(k, 0) for s in shares) for k in

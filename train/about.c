@@ -105,6 +105,20 @@ static bool makes_training(const struct key *k)
     return false;
 }
 
+// Of these the losses depend if gradients are compressed: buckets are
+// compressed one by one.
+static bool is_of_squeeze(const struct key *k)
+{
+    static const char *const names[] = {
+        "squeeze",       "density", "scope",     "levels",          "feedback",
+        "squeeze_after", "bucket",  "bucket_mb", "first_bucket_mb",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(k->name, names[i]))
+            return true;
+    return false;
+}
+
 static double global_batch(const struct about *a)
 {
     const struct run *r = a->effective;
@@ -132,14 +146,16 @@ static void add_value(struct manifest *m, const struct about *a,
 static void add_training(struct manifest *m, const struct about *a)
 {
     char number[32];
+    bool squeezes = a->effective->settings.squeeze;
     manifest_begin(m, "training");
     for (int i = 0; i < run_keys.n; i++)
-        if (makes_training(&run_keys.rows[i]))
+        if (makes_training(&run_keys.rows[i]) ||
+            (squeezes && is_of_squeeze(&run_keys.rows[i])))
             add_value(m, a, &run_keys.rows[i]);
     snprintf(number, sizeof number, "%.0f", global_batch(a));
     manifest_text(m, "global batch", number);
     snprintf(number, sizeof number, "%d", a->world);
-    if (a->effective->dropout > 0) // each rank has masks of its own
+    if (a->effective->dropout > 0 || squeezes) // each rank's own choices
         manifest_text(m, "workers", number);
     manifest_end(m);
     manifest_begin(m, "task");

@@ -9,12 +9,12 @@ endif()
 
 lockstep_library(memory
   FILES train/memory_plan.c train/shape.c
-  LINKS model sync ps_wire pipeline optim device config base)
+  LINKS model squeeze sync ps_wire pipeline optim device config base)
 
 # What run.json says to the readers of a run, and `lockstep plan` before it.
 lockstep_library(about
   FILES train/about.c train/run_law.c
-  LINKS memory law sync model pipeline telemetry group config base m)
+  LINKS memory law squeezed sync model pipeline telemetry group config base m)
 
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 lockstep_library(whole FILES train/folder.c train/whole.c LINKS base PkgConfig::CJSON)
@@ -37,7 +37,7 @@ include(tests/long.cmake)
 lockstep_test(folder LINKS whole)
 lockstep_test(snapshot LINKS snapshot)
 foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mistake_jobs
-             elastic_jobs outer_jobs
+             elastic_jobs outer_jobs squeeze_jobs
              restart rewind save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})

@@ -259,6 +259,7 @@ static int begin(struct trainer *t, char *folder, size_t size, int *held)
     if (state_find(t, folder, size, held))
         return -1;
     bool resumed = folder[0] != '\0';
+    sync_resume(t->sync, t->step);
     if (!late && (resumed ? state_load(t, folder) : state_first(t)))
         return -1;
     if (place_write_params(t) || sync_bcast(t->sync) ||

@@ -8,6 +8,7 @@
 #include "model/part.h"
 #include "optim/optim.h"
 #include "ps_wire/wire.h"
+#include "squeeze/squeeze.h"
 #include "sync/derive.h"
 
 #include <stdio.h>
@@ -82,6 +83,22 @@ static size_t server_part(const struct memory_job *job)
     return floats((n + servers - 1) / servers);
 }
 
+// Bytes of the messages of all workers, which are all under way at once in the
+// worst case; and, if they travel twice, of those that this worker gives, of a
+// part's sum and of the residual of sums. topk lists elements of the largest
+// bucket.
+static size_t squeezed(const struct memory_job *job, size_t n)
+{
+    const struct sync_settings *s = job->settings;
+    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
+    size_t w = (size_t)job->world, most = largest(job, n);
+    if (s->scope != SCOPE_BUCKET)
+        most = n;
+    size_t bytes = (1 + ops->twice) * w * squeeze_message(s, job->world, n) +
+                   floats(most) + (ops->scratch ? ops->scratch(most) : 0);
+    return bytes + (ops->twice && s->feedback ? 2 * floats(n / w) : 0);
+}
+
 // Bytes that the exchange itself needs. With a library: Open MPI allocates a
 // receive buffer for every all-reduce under way, and in the worst case all
 // buckets of a step are under way; with a 16-bit wire we allocate a cast for
@@ -98,6 +115,8 @@ static size_t exchange(const struct memory_job *job, size_t n)
         return 2 * (size_t)s->servers.count * window(job, server_part(job));
     if (w == 1)
         return 0;
+    if (s->squeeze)
+        return squeezed(job, n);
     if (b->traffic == TRAFFIC_LIBRARY)
         return width * (n - n / w + (narrow ? n : 0));
     if (b->traffic == TRAFFIC_OWNER)

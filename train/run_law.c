@@ -13,6 +13,8 @@
 #include "model/model.h"
 #include "model/part.h"
 #include "pipeline/timetable.h"
+#include "squeeze/squeeze.h"
+#include "squeeze/squeezed.h"
 #include "sync/derive.h"
 #include "sync/law.h"
 #include "sync/law_mesh.h"
@@ -134,15 +136,59 @@ static int shards_bytes(const struct question *q,
     return 0;
 }
 
+// Lists the ranges of a model that are compressed one by one, in *units.
+// Returns how many there are, or -1 after fail().
+static int cut_units(const struct question *q, const struct model_config *c,
+                     struct bucket **units)
+{
+    const struct sync_settings *set = &q->r->settings;
+    struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
+    struct optim_config *optim = mem_alloc(1, sizeof *optim);
+    struct sync_job job = {.n = model_nparams(c),
+                           .buckets = buckets,
+                           .optim = optim,
+                           .settings = set};
+    int n = -1;
+    if (buckets && optim && !shape_decay(c, optim))
+        n = job.nbuckets = shape_buckets(c, set, buckets, TRAIN_MAX_BUCKETS);
+    if (n >= 0)
+        n = squeezed_units(&job, units);
+    mem_free(buckets);
+    mem_free(optim);
+    return n;
+}
+
+// The mean of all steps: the first squeeze_after= send gradients whole.
+static int squeezed_step_bytes(const struct question *q,
+                               const struct model_config *part,
+                               double out[RUN_LAW_VERBS])
+{
+    const struct sync_settings *set = &q->r->settings;
+    struct bucket *units = NULL;
+    int n = cut_units(q, part, &units);
+    double bytes =
+        n < 0 ? 0 : (double)squeezed_bytes(set, q->replicas, units, n);
+    double whole = fmin((double)set->squeeze_after / q->r->steps, 1);
+    bool twice = squeeze_find(set->squeeze)->twice;
+    out[GROUP_ALL_REDUCE] = whole * whole_bytes(q, (double)model_nparams(part));
+    out[GROUP_ALL_GATHER] = (1 - whole) * bytes / (1 + twice);
+    out[GROUP_ALL_TO_ALL] = twice ? out[GROUP_ALL_GATHER] : 0;
+    mem_free(units);
+    return n < 0 ? -1 : 0;
+}
+
 // Adds a share of the bytes of one part of the model.
 static int add_part(const struct question *q, const struct model_config *part,
                     double share, struct run_law *out)
 {
     double one[RUN_LAW_VERBS] = {0};
-    if (!q->row->shards)
-        one[verb_of(q->row)] = whole_bytes(q, (double)model_nparams(part));
-    else if (shards_bytes(q, part, one))
+    bool squeezes = q->r->settings.squeeze;
+    if (q->row->shards ? shards_bytes(q, part, one)
+        : squeezes     ? squeezed_step_bytes(q, part, one)
+                       : 0)
         return -1;
+    if (!q->row->shards && !squeezes)
+        one[verb_of(q->row)] = whole_bytes(q, (double)model_nparams(part));
     for (int v = 0; v < RUN_LAW_VERBS; v++) {
         out->by_verb[v] += share * one[v];
         out->bytes += share * one[v];
@@ -226,13 +272,20 @@ static double exchange_s(const struct question *q, double bytes)
         struct law_step step = shards_step(q);
         return law_step_hops(&step) * link.alpha_s + bytes / link.bytes_per_s;
     }
+    const struct sync_settings *set = &q->r->settings;
+    double params = (double)model_nparams(q->whole);
+    struct law squeezed = {0};
+    if (set->squeeze)
+        squeezed = squeeze_law(set, q->world, params);
     struct law law =
-        law_of(q->row, &(struct law_case){.workers = q->world,
-                                          .servers = apart,
-                                          .held = q->held,
-                                          .algorithm = q->r->settings.algorithm,
-                                          .every = q->r->settings.every});
-    return law_seconds(&law, &link, (double)model_nparams(q->whole) * q->width);
+        law_of(q->row,
+               &(struct law_case){.workers = q->world,
+                                  .servers = apart,
+                                  .held = q->held,
+                                  .algorithm = q->r->settings.algorithm,
+                                  .every = q->r->settings.every,
+                                  .squeezed = set->squeeze ? &squeezed : NULL});
+    return law_seconds(&law, &link, params * q->width);
 }
 
 void run_law(const struct run *r, const struct model_config *whole, int world,

@@ -16,7 +16,6 @@
 #include "data/data.h"
 #include "device/device.h"
 #include "horovod_ring/tcp.h"
-#include "sync/bucket.h"
 #include "sync/derive.h"
 #include "train/lend.h"
 #include "train/parts.h"
@@ -292,18 +291,8 @@ static int choose_rule(struct trainer *t)
         .weight_decay = (float)r->weight_decay,
         .momentum = (float)r->momentum,
     };
-    for (int i = 0; i < model_ntensors(&t->config); i++) {
-        struct tensor tensor;
-        model_tensor(&t->config, i, &tensor);
-        if (!tensor.decay || !tensor.n)
-            continue;
-        if (o->ndecay == OPTIM_MAX_DECAY)
-            return fail("layers=%d: more matrices than the optimiser's %d; "
-                        "try: fewer layers",
-                        t->config.layers, OPTIM_MAX_DECAY);
-        o->decay[o->ndecay++] =
-            (struct optim_range){.off = tensor.off, .n = tensor.n};
-    }
+    if (shape_decay(&t->config, o))
+        return -1;
     double factor = config_lr_factor((enum lr_scale)r->lr_scale,
                                      (double)t->replicas * r->accum * r->batch,
                                      r->base_batch);
@@ -340,18 +329,6 @@ static int open_model(struct trainer *t)
     return model_open(&t->model, &job);
 }
 
-// Fills t->buckets. Returns how many there are, or -1 after fail().
-static int cut_buckets(struct trainer *t)
-{
-    const struct sync_settings *set = &t->settings;
-    const double elements = 1024 * 1024 / sizeof(float);
-    if (set->bucket == BUCKET_BLOCK)
-        return shape_blocks(&t->config, t->buckets, TRAIN_MAX_BUCKETS);
-    return bucket_cut(t->buckets, TRAIN_MAX_BUCKETS, model_nparams(&t->config),
-                      (size_t)ceil(set->first_bucket_mb * elements),
-                      (size_t)ceil(set->bucket_mb * elements));
-}
-
 // Derives the backend's settings, and what this worker holds of the vectors.
 static int derive_settings(struct trainer *t)
 {
@@ -386,7 +363,7 @@ static int open_sync(struct trainer *t)
     if (!row || (*iface && tcp_address(&address, iface)))
         return -1;
     const struct way *way = way_find(row);
-    int count = cut_buckets(t);
+    int count = shape_buckets(&t->config, set, t->buckets, TRAIN_MAX_BUCKETS);
     if (count < 0)
         return -1;
     struct sync_job job = {
@@ -409,8 +386,9 @@ static int open_sync(struct trainer *t)
         .parts = t->parts,
         .servers_apart = !run_law_beside(&t->run, t->members->world),
         .restarted = t->restarts > 0,
+        .seed = (uint64_t)t->run.seed,
     };
-    t->sync = sync_open(way->strategy, &job);
+    t->sync = sync_open(strategy_find(way, set), &job);
     if (!t->sync)
         return -1;
     predict_memory(t); // again, now with the transport

@@ -12,10 +12,12 @@
 #include "model/part.h"
 #include "optim/rule.h"
 #include "pipeline/timetable.h"
+#include "sync/bucket.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -87,7 +89,35 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most)
     return n;
 }
 
-// accum= is called `micro` in a timetable.
+int shape_buckets(const struct model_config *c, const struct sync_settings *s,
+                  struct bucket *out, int most)
+{
+    const double elements = 1024 * 1024 / sizeof(float);
+    if (s->bucket == BUCKET_BLOCK)
+        return shape_blocks(c, out, most);
+    return bucket_cut(out, most, model_nparams(c),
+                      (size_t)ceil(s->first_bucket_mb * elements),
+                      (size_t)ceil(s->bucket_mb * elements));
+}
+
+int shape_decay(const struct model_config *c, struct optim_config *o)
+{
+    o->ndecay = 0;
+    for (int i = 0; i < model_ntensors(c); i++) {
+        struct tensor tensor;
+        model_tensor(c, i, &tensor);
+        if (!tensor.decay || !tensor.n)
+            continue;
+        if (o->ndecay == OPTIM_MAX_DECAY)
+            return fail("layers=%d: more matrices than the optimiser's %d; "
+                        "try: fewer layers",
+                        c->layers, OPTIM_MAX_DECAY);
+        o->decay[o->ndecay++] =
+            (struct optim_range){.off = tensor.off, .n = tensor.n};
+    }
+    return 0;
+}
+
 struct law_step shape_step(const struct run *r, const struct sync_settings *s,
                            int world, int micro)
 {
@@ -103,6 +133,7 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
     };
 }
 
+// accum= is called `micro` in a timetable.
 int shape_pipeline(const struct run *r, struct pipeline *p)
 {
     int stages = mesh_size(&r->mesh, MESH_PP);

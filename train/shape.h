@@ -8,8 +8,10 @@
 struct bucket;
 struct model_config;
 struct model_job;
+struct optim_config;
 struct pipeline;
 struct run;
+struct sync_settings;
 
 // Writes to *out the preset of model=, or the model of the file that init=
 // names. Settings such as layers= replace its numbers. They may not contradict
@@ -28,6 +30,17 @@ int shape_check(const struct run *r);
 // Writes the model's blocks to out[] as buckets, in the order in which backward
 // fills them. There must be at most `most`. Returns how many there are.
 int shape_blocks(const struct model_config *c, struct bucket *out, int most);
+
+enum { TRAIN_MAX_BUCKETS = 4096 };
+
+// Writes the buckets that derived settings say to out[], last first. Returns
+// how many there are, or -1 after fail() if they are more than `most`.
+int shape_buckets(const struct model_config *c, const struct sync_settings *s,
+                  struct bucket *out, int most);
+
+// Lists the matrices in o->decay. Returns 0, or -1 after fail() if they are too
+// many.
+int shape_decay(const struct model_config *c, struct optim_config *o);
 
 // Returns the exchange of a step of a backend with shards, of `world` replicas
 // and `micro` micro-batches, but without its units. *s: after sync_derive().

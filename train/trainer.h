@@ -22,7 +22,6 @@ struct slices;
 struct stages;
 struct steps;
 
-enum { TRAIN_MAX_BUCKETS = 4096 };
 
 struct trainer {
     struct run run;

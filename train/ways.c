@@ -9,6 +9,7 @@
 #include "cluster/zmq.h"
 #include "config/backends.h"
 #include "group/group.h"
+#include "squeeze/squeezed.h"
 #include "sync/sync.h"
 
 #include <string.h>
@@ -42,6 +43,12 @@ enum { CONTROL_PLANES = sizeof control_planes / sizeof *control_planes };
 const struct way *way_find(const struct backend *b)
 {
     return &ways[b - backend_at(0)]; // both have backends.def's order
+}
+
+const struct sync_ops *strategy_find(const struct way *w,
+                                     const struct sync_settings *s)
+{
+    return s->squeeze ? &sync_squeezed : w->strategy;
 }
 
 const struct cluster_ops *

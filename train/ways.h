@@ -10,6 +10,7 @@ struct backend;
 struct cluster_ops;
 struct group_ops;
 struct sync_ops;
+struct sync_settings;
 
 // What a backend is made from: the strategy, and the carriers that it may use,
 // the best first, then NULL.
@@ -20,6 +21,11 @@ struct way {
 
 // Finds the way of a backend, which is a row of the table of backends.
 const struct way *way_find(const struct backend *b);
+
+// The strategy that a run has: that of the way, or with squeeze= the one that
+// takes its place.
+const struct sync_ops *strategy_find(const struct way *w,
+                                     const struct sync_settings *s);
 
 // Finds the control plane for `name`, a value of the key cluster=; "auto"
 // chooses what the launcher and the backend need. alone: there is nobody to

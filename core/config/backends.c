@@ -19,6 +19,10 @@
 // Keys for the backends where sync/sync.c itself updates the parameters.
 #define OF_UPDATED OF_ALL, "mistake_two_updates", "mistake_local_clip"
 
+// Keys of gradients that are compressed (squeeze/).
+#define OF_SQUEEZED                                                            \
+    "squeeze", "density", "scope", "levels", "feedback", "squeeze_after"
+
 #define OF_SERVERS                                                             \
     OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \
         "backup", "update", "elastic", "priority", "transport", "iface"

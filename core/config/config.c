@@ -442,7 +442,8 @@ int config_check(const struct run *r)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,
                     (r->channels / r->heads + 1) * r->heads);
-    if (check_mesh(r, b) || check_pace(r, b) || config_check_way(r, b))
+    if (check_mesh(r, b) || check_pace(r, b) || config_check_way(r, b) ||
+        config_check_squeeze(r))
         return -1;
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");

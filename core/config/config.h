@@ -175,6 +175,9 @@ int config_check_backend(const struct run *r, const struct backend *b);
 // -1 after fail().
 int config_check_way(const struct run *r, const struct backend *b);
 
+// Checks squeeze=, and the settings that go with it. 0, or -1 after fail().
+int config_check_squeeze(const struct run *r);
+
 // Whether workers listen for connections of others, so that iface= says where.
 // Those of a library do so only between stages and slices, which are ours.
 bool config_listens(const struct run *r);

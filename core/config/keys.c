@@ -358,6 +358,25 @@ static const struct key rows[] = {
 {"backend", "outer_momentum", "0.9", KEY_NUMBER, SET(outer_momentum), 0,
  0.999999,
  .help = "nesterov: decay of the velocity"},
+{"backend", "squeeze", "none", KEY_CHOICE, SET(squeeze),
+ .words = WORDS(SQUEEZE_WORDS),
+ .help = "compress gradients; topk: send the largest; int8: round at random; "
+         "sign: send one bit of each (docs/squeeze.md)"},
+{"backend", "density", "0.01", KEY_NUMBER, SET(density), 1e-6, 1,
+ .unit = "share",
+ .help = "topk: share of the gradients that a worker sends"},
+{"backend", "scope", "bucket", KEY_CHOICE, SET(scope),
+ .words = WORDS(SCOPE_WORDS),
+ .help = "topk, sign: what is compressed as one vector; model: only after "
+         "backward"},
+{"backend", "levels", "127", KEY_INT, SET(levels), 1, 127,
+ .help = "int8: to how many sizes above 0 gradients are rounded"},
+{"backend", "feedback", "1", KEY_INT, SET(feedback), 0, 1,
+ .help = "with squeeze=, 1: what a worker has left out is added to its next "
+         "gradient; 0: it is lost"},
+{"backend", "squeeze_after", "0", KEY_INT, SET(squeeze_after), 0, 1e9,
+ .unit = "steps",
+ .help = "the first N steps send gradients whole"},
 {"backend", "transport", "auto", KEY_CHOICE, SET(transport),
  .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
  .help = "between workers: tcp or shm (auto: shm on one host); to servers: "

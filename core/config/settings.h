@@ -38,6 +38,10 @@ enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
 #define CARRIER_WORDS "ring", "library"
 enum outer_rule { OUTER_AVERAGE, OUTER_NESTEROV }; // outer/outer.c
 #define OUTER_WORDS "average", "nesterov"
+enum squeeze_kind { SQUEEZE_NONE, SQUEEZE_TOPK, SQUEEZE_INT8, SQUEEZE_SIGN };
+#define SQUEEZE_WORDS "none", "topk", "int8", "sign" // squeeze/squeeze.h
+enum squeeze_scope { SCOPE_BUCKET, SCOPE_TENSOR, SCOPE_MODEL };
+#define SCOPE_WORDS "bucket", "tensor", "model"
 enum transport_kind {
     TRANSPORT_AUTO,
     TRANSPORT_TCP,
@@ -103,6 +107,12 @@ struct sync_settings {
     int every; // steps from one exchange to the next
     enum outer_rule outer_rule;
     double outer_lr, outer_momentum; // for nesterov
+    enum squeeze_kind squeeze; // how gradients are compressed
+    double density;            // topk: share of the elements that is sent
+    enum squeeze_scope scope;  // of which vector topk takes the largest
+    int levels;                // int8: of an element's size
+    int feedback;              // bool: send later what was left out
+    int squeeze_after;         // steps in which nothing is compressed yet
     enum transport_kind transport;
     char iface[CONFIG_WORD];
     char lab[CONFIG_PATH]; // a shared object with a student's function

@@ -103,8 +103,8 @@ static void put_shares(struct sampler *s, double t, const struct look *l)
         return;
     }
     put(s, t, "compute_share",
-        share[SPAN_FORWARD] + share[SPAN_BACKWARD] + share[SPAN_UPDATE] +
-            share[SPAN_SLOWED]);
+        share[SPAN_FORWARD] + share[SPAN_BACKWARD] + share[SPAN_COMPRESS] +
+            share[SPAN_UPDATE] + share[SPAN_SLOWED]);
     if (share[SPAN_SLOWED] > 0)
         put(s, t, "slowed_share", share[SPAN_SLOWED]);
     if (share[SPAN_EVALUATE] > 0)

@@ -207,7 +207,7 @@ const char *span_kind_name(enum span_kind kind)
     static const char *const names[SPAN_KINDS] = {
         "other",    "step",   "data",    "forward", "backward", "ready",
         "wait",     "send",   "receive", "add",     "update",   "checkpoint",
-        "evaluate", "slowed", "gather",  "bubble",  "join"};
+        "evaluate", "slowed", "gather",  "bubble",  "join",     "compress"};
     return names[kind];
 }
 

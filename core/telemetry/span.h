@@ -31,10 +31,11 @@ enum span_kind {
     SPAN_UPDATE,
     SPAN_CHECKPOINT,
     SPAN_EVALUATE,
-    SPAN_SLOWED, // a sleep on purpose, in place of more computing
-    SPAN_GATHER, // waiting for a block of the model
-    SPAN_BUBBLE, // waiting for another stage of the pipeline
-    SPAN_JOIN,   // waiting for sums over the slices of the model
+    SPAN_SLOWED,   // a sleep on purpose, in place of more computing
+    SPAN_GATHER,   // waiting for a block of the model
+    SPAN_BUBBLE,   // waiting for another stage of the pipeline
+    SPAN_JOIN,     // waiting for sums over the slices of the model
+    SPAN_COMPRESS, // encoding and decoding of gradients (squeeze=)
     SPAN_KINDS
 };
 

@@ -146,7 +146,7 @@ struct row {
     double seconds;
 };
 
-enum { HOST_ROWS = 10, GPU_ROWS = 4, ROWS = HOST_ROWS + GPU_ROWS };
+enum { HOST_ROWS = 11, GPU_ROWS = 4, ROWS = HOST_ROWS + GPU_ROWS };
 
 static void fill_rows(struct row rows[ROWS], const struct times *t)
 {
@@ -163,6 +163,7 @@ static void fill_rows(struct row rows[ROWS], const struct times *t)
         {"forward", s[SPAN_FORWARD]},
         {"backward", s[SPAN_BACKWARD]},
         {"exposed", exposed},
+        {"compress", s[SPAN_COMPRESS]},
         {"update", s[SPAN_UPDATE]},
         {"wait", held - exposed + parts},
         {"checkpoint", s[SPAN_CHECKPOINT]},

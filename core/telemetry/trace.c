@@ -122,6 +122,8 @@ static const char *index_name(const struct span_record *r)
         return "block";
     case SPAN_BUBBLE:
         return "micro";
+    case SPAN_COMPRESS:
+        return "unit";
     case SPAN_JOIN:
         return "join";
     default:

@@ -24,7 +24,8 @@ NOTE = "‡ oversubscribed: more threads than cores, so workers share cores"
 WORKERS = ("#2b6cb0", "#f2b04c", "#222222", "#2ba58d", "#9a3412", "#888888")
 KINDS = {  # of a step's time: computing is blue, communication and waiting orange
     "data": ("#8c8c8c", "data"), "forward": ("#c2dcf0", "forward"),
-    "backward": ("#6ba6d6", "backward"), "update": ("#235a97", "update"),
+    "backward": ("#6ba6d6", "backward"), "compress": ("#1f9e9e", "compress"),
+    "update": ("#235a97", "update"),
     "slowed": ("#45257a", "slowed on purpose"),
     "exposed": ("#c2410c", "exposed transfer"), "wait": ("#f5b06f", "wait"),
     "bubble": ("#fbe0bd", "wait for stages"), "join": ("#e2763a", "wait for slices"),

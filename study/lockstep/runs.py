@@ -18,9 +18,10 @@ import time
 
 from .files import Error, number, read_csv, read_json, visible, whole
 
-KINDS = ("data", "forward", "backward", "exposed", "update", "wait", "bubble", "join",
-         "checkpoint", "evaluate", "slowed", "other", "gpu_compute", "gpu_idle", "gpu_comm")
-COMPUTING = ("forward", "backward", "update", "slowed")
+KINDS = ("data", "forward", "backward", "compress", "exposed", "update", "wait", "bubble",
+         "join", "checkpoint", "evaluate", "slowed", "other", "gpu_compute", "gpu_idle",
+         "gpu_comm")
+COMPUTING = ("forward", "backward", "compress", "update", "slowed")
 WHOLE_RUN = ("checkpoint", "evaluate")  # between steps
 # Not part of a step's time: the GPU works at the same time as the host.
 BESIDE_STEP = (*WHOLE_RUN, "gpu_compute", "gpu_idle", "gpu_comm")
@@ -28,7 +29,7 @@ HELD = ("exposed", "wait", "bubble", "join")  # a worker is held up
 PARTS = ("parameters", "gradients", "optimizer", "buffers", "activations", "process",
          "mapped")
 VERBS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send",
-         "recv", "push")
+         "recv", "all_to_all", "push")
 MOST_WORKERS = 4096
 MOST_ROWS = 1 << 22  # of steps.csv, which is kept: a million steps of four workers
 SAMPLED = ("cpu_share", "involuntary_switches_per_s", "gpu_util_share", "gpu_power_w")

@@ -14,7 +14,9 @@ DEFAULTS = {
     "schedule": "constant", "bucket_mb": 0, "transport": "auto", "chunks": 1,
     "ahead": 0, "pipeline": "1f1b", "staging": "auto", "bucket": "size",
     "server_threads": 1, "servers": "1", "fusion_mb": 0, "stages": "", "net": "",
-    "tp_sequence": 0, "tensorboard": 0, "loss_scale": 0, "momentum": .9, "weight_decay": .1}
+    "squeeze": "none", "density": .01, "scope": "bucket", "levels": 127, "feedback": 1,
+    "squeeze_after": 0, "tp_sequence": 0, "tensorboard": 0, "loss_scale": 0,
+    "momentum": .9, "weight_decay": .1}
 
 # Values that any job may be made to have, so that rare pairs are drawn, too.
 FORCED = {
@@ -28,7 +30,9 @@ FORCED = {
     "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
     "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
     "bucket": ("size", "block"), "servers": (1, 2, 3), "priority": (0, 1),
-    "trace": ("on", "off"), "tp_sequence": (0, 1), "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "dp2,pp2",
+    "squeeze": ("topk", "int8", "sign"), "feedback": (0, 1), "squeeze_after": (0, 2),
+    "scope": ("bucket", "tensor", "model"), "trace": ("on", "off"),
+    "tp_sequence": (0, 1), "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "dp2,pp2",
                                      "tp2,dp2", "pp2,tp2", "dp2,pp2,tp2")}
 
 
@@ -109,6 +113,19 @@ def draw_servers(rng, sync):
     return job
 
 
+def draw_squeeze(rng):
+    """How gradients are compressed."""
+    job = {"squeeze": rng.choice(("topk", "int8", "sign")), "wire": "fp32",
+           "feedback": rng.choice((0, 1, 1)), "squeeze_after": rng.choice((0, 0, 2))}
+    if job["squeeze"] == "topk":
+        job["density"] = rng.choice((1e-6, .01, .3, 1))
+    if job["squeeze"] == "int8":
+        job["levels"] = rng.choice((12, 15, 127))
+    else:
+        job["scope"] = rng.choice(("bucket", "tensor", "model"))
+    return job
+
+
 def draw_elastic(rng):
     """Servers whose workers may die. Half of the models are so large that a save takes
     long enough to be hit."""
@@ -152,6 +169,8 @@ def draw_way(rng, layers, emulated=False):
         job["fusion_mb"] = .001
     if sync in ("sps", "dps"):
         job |= draw_servers(rng, sync)
+    if sync in ("ring", "allreduce") and rng.random() < .4:
+        job |= draw_squeeze(rng)
     if job["sync"] == "zero":
         job |= {"shard": rng.choice((1, 2, 3)), "carrier": rng.choice(("ring", "library"))}
     if sync == "outer":

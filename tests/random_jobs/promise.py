@@ -46,6 +46,12 @@ def is_apart(job):
         any(job.get(k, usual.get(k)) != v for k, v in plain.items())
 
 
+def is_lossy(job):
+    """Whether its workers do not send all of their gradients in each step."""
+    return job.get("squeeze", "none") != "none" and not (
+        job["squeeze"] == "topk" and job.get("density", .01) == 1)
+
+
 def is_of(*names):
     """A condition: the job's sync= is one of these."""
     return lambda job: job["sync"] in names
@@ -68,6 +74,8 @@ ONE_WORKER = (
     One("`sync=outer` in fp32 with `every=1`, `outer_rule=average`, `optimizer=sgd`, "
         "`clip=0`, `dropout=0`: the mean of the steps is the step of the mean",
         is_of("outer"), 1e-4, None, None),
+    One("`squeeze=`, but for `topk` with `density=1`: parts of gradients are sent later, "
+        "or lost", is_lossy, None, None, None),
     One("`dropout` with several replicas: each draws for itself",
         lambda j: j["dropout"] and sizes(j)["dp"] > 1, None, None, None),
     One("`precision=fp16` or `bf16`: the model's numbers are rounded to 16 bits",

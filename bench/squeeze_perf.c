@@ -1,0 +1,149 @@
+// squeeze_perf.c - the time to compress and to decode gradients, one thread,
+// beside the time to copy them.
+//
+//     squeeze_perf [mb=25] [rounds=11] [density=..] [levels=..]
+//
+// In each round all compressors take turns; times are medians of the time that
+// the processor spent, which other programs change little. The gradients are
+// normal deviates. A worker encodes one message and decodes one for each
+// worker of a gathered compressor, so decoding is a column of its own.
+
+#include "base/base.h"
+#include "base/median.h"
+#include "base/rng.h"
+#include "config/keys.h"
+#include "squeeze/squeeze.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ROUNDS = 1001, KINDS = SQUEEZE_SIGN };
+
+struct plan {
+    double mb;
+    int rounds;
+    double density;
+    int levels;
+};
+
+#define AT(member) offsetof(struct plan, member), false
+
+static const struct key rows[] = {
+    {"squeeze_perf", "mb", "25", KEY_NUMBER, AT(mb), .min = 1e-5, .max = 4096,
+     .unit = "MB", .help = "size of the gradients"},
+    {"squeeze_perf", "rounds", "11", KEY_INT, AT(rounds), .min = 1,
+     .max = ROUNDS, .help = "in each round all take turns"},
+    {"squeeze_perf", "density", "0.01", KEY_NUMBER, AT(density), .min = 1e-6,
+     .max = 1, .unit = "share", .help = "topk: share that is sent"},
+    {"squeeze_perf", "levels", "127", KEY_INT, AT(levels), .min = 1, .max = 127,
+     .help = "int8: to how many sizes above 0 gradients are rounded"},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "squeeze_perf --help"};
+
+struct vectors {
+    size_t n;
+    float *gradients, *x, *sum;
+    char *message;
+    void *scratch;
+};
+
+// Milliseconds, by round.
+struct times {
+    double encode[ROUNDS], decode[ROUNDS];
+};
+
+static int open_vectors(struct vectors *v, size_t n)
+{
+    *v = (struct vectors){
+        .n = n,
+        .gradients = mem_alloc(n, sizeof(float)),
+        .x = mem_alloc(n, sizeof(float)),
+        .sum = mem_alloc(n, sizeof(float)),
+        .message = mem_alloc(n, 2 * sizeof(float)), // topk with density=1
+        .scratch = mem_alloc(n, sizeof(float)),
+    };
+    if (!v->gradients || !v->x || !v->sum || !v->message || !v->scratch)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        v->gradients[i] = (float)rng_normal(1, i);
+    memset(v->scratch, 1, n * sizeof(float)); // so that its pages are there
+    memset(v->message, 1, 2 * n * sizeof(float));
+    return 0;
+}
+
+static double ms_since(uint64_t start)
+{
+    return (double)(cpu_process_ns() - start) * 1e-6;
+}
+
+static double copy_ms(struct vectors *v)
+{
+    uint64_t start = cpu_process_ns();
+    memcpy(v->x, v->gradients, v->n * sizeof *v->x);
+    return ms_since(start);
+}
+
+// The copy of the gradients in front of it is not measured.
+static int round_ms(const struct sync_settings *set, struct vectors *v,
+                    double *encode, double *decode)
+{
+    const struct squeeze_ops *ops = squeeze_find(set->squeeze);
+    copy_ms(v);
+    uint64_t start = cpu_process_ns();
+    ops->encode(set, 1, v->x, v->n, v->message, v->scratch);
+    *encode = ms_since(start);
+    start = cpu_process_ns();
+    int rc = ops->add(set, v->message, v->n, v->sum);
+    *decode = ms_since(start);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct times of[KINDS + 1];
+    struct sync_settings set = {0};
+    struct vectors v;
+    struct plan p;
+    key_defaults(&keys, &p);
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        printf("squeeze_perf [key=value] ...\n\nThe time to compress and to "
+               "decode gradients, beside a copy of them.\n");
+        key_help(stdout, &keys);
+        return 0;
+    }
+    if (key_words(&keys, &p, argc - 1, argv + 1) ||
+        open_vectors(&v, (size_t)(p.mb * 1e6 / sizeof(float))))
+        die("%s", fail_message());
+    set.density = p.density;
+    set.levels = p.levels;
+    for (int i = -1; i < p.rounds; i++) // the first round is not counted
+        for (int k = 0; k <= KINDS; k++) {
+            int at = i < 0 ? 0 : i;
+            set.squeeze = (enum squeeze_kind)k;
+            if (!k)
+                of[k].encode[at] = copy_ms(&v);
+            else if (round_ms(&set, &v, &of[k].encode[at], &of[k].decode[at]))
+                die("%s", fail_message());
+        }
+    double copy = median(of[0].encode, p.rounds);
+    printf("%-10s %10s %10s %10s %10s\n", "squeeze", "encode_ms", "decode_ms",
+           "of_memcpy", "ratio");
+    printf("%-10s %10.3f %10s %10.2f %10s\n", "memcpy", copy, "", 1.0, "");
+    for (int k = 1; k <= KINDS; k++) {
+        set.squeeze = (enum squeeze_kind)k;
+        const struct squeeze_ops *ops = squeeze_find(set.squeeze);
+        double encode = median(of[k].encode, p.rounds);
+        double decode = median(of[k].decode, p.rounds);
+        printf("%-10s %10.3f %10.3f %10.2f %10.1f\n", ops->name, encode, decode,
+               (encode + decode) / copy,
+               (double)(v.n * sizeof(float)) / (double)ops->bytes(&set, v.n));
+    }
+    mem_free(v.gradients);
+    mem_free(v.x);
+    mem_free(v.sum);
+    mem_free(v.message);
+    mem_free(v.scratch);
+    return 0;
+}

@@ -1,0 +1,159 @@
+// topk.c - sends the largest elements of a vector, with their indices.
+//
+//     message   u32 index[k], ascending;  f32 value[k];  k = ceil(density n)
+//
+// Of equal magnitudes the lower index is sent. The message has the elements'
+// own bits, so what was sent and what was kept add up exactly (Aji and
+// Heafield, EMNLP 2017, without their sampling).
+//
+// The bits of a float without its sign order magnitudes, with infinity and
+// NaN above all numbers, so a NaN is always sent. The k-th largest is found
+// without sorting: a histogram of the upper bits says in which bin it is, and
+// only what reaches that bin is looked at again.
+//
+//     31  30 ........ 20  19 ...... 10  9 ....... 0
+//     sign  COARSE bits    then 10 bits  then 10 bits
+
+#include "squeeze/squeeze.h"
+
+#include "base/base.h"
+#include "base/half.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    COARSE_SHIFT = 20,
+    COARSE = 1 << 11, // bins
+    FINE_BITS = 10,
+    FINE = 1 << FINE_BITS,
+    TABLES = 4, // neighbours often share a bin, and must not wait for it
+};
+
+size_t squeeze_entries(const struct sync_settings *s, size_t n)
+{
+    size_t k = (size_t)ceil(s->density * (double)n);
+    return k < n ? k : n;
+}
+
+static size_t topk_bytes(const struct sync_settings *s, size_t n)
+{
+    return squeeze_entries(s, n) * (sizeof(uint32_t) + sizeof(float));
+}
+
+static size_t topk_scratch(size_t n)
+{
+    return n * sizeof(uint32_t);
+}
+
+static uint32_t magnitude(float x)
+{
+    return float_bits(x) & 0x7fffffff;
+}
+
+// Finds the bin that has the k-th largest of all counted, k > 0. Subtracts
+// from *k those in higher bins.
+static uint32_t find_bin(const uint32_t *count, uint32_t bins, size_t *k)
+{
+    uint32_t b = bins - 1;
+    for (; count[b] < *k; b--)
+        *k -= count[b];
+    return b;
+}
+
+// The bin of the upper bits that has the k-th largest magnitude.
+static uint32_t coarse_bin(const float *x, size_t n, size_t *k)
+{
+    uint32_t count[TABLES][COARSE] = {{0}};
+    size_t i = 0;
+    for (; i + TABLES <= n; i += TABLES)
+        for (size_t t = 0; t < TABLES; t++)
+            count[t][magnitude(x[i + t]) >> COARSE_SHIFT]++;
+    for (; i < n; i++)
+        count[0][magnitude(x[i]) >> COARSE_SHIFT]++;
+    for (int t = 1; t < TABLES; t++)
+        for (int b = 0; b < COARSE; b++)
+            count[0][b] += count[t][b];
+    return find_bin(count[0], COARSE, k);
+}
+
+// Lists the elements whose magnitude is at least `least`. Returns how many.
+static size_t list_from(const float *x, size_t n, uint32_t least,
+                        uint32_t *list)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
+        list[m] = (uint32_t)i;
+        m += magnitude(x[i]) >= least;
+    }
+    return m;
+}
+
+// Among the listed elements whose upper bits are `prefix`, finds the next
+// FINE_BITS bits, down to bit `shift`, of the k-th largest.
+static uint32_t refine(const float *x, const uint32_t *list, size_t m,
+                       uint32_t prefix, int shift, size_t *k)
+{
+    uint32_t count[FINE] = {0};
+    for (size_t i = 0; i < m; i++) {
+        uint32_t bits = magnitude(x[list[i]]) >> shift;
+        if (bits >> FINE_BITS == prefix)
+            count[bits % FINE]++;
+    }
+    return prefix << FINE_BITS | find_bin(count, FINE, k);
+}
+
+static void topk_encode(const struct sync_settings *s, uint64_t key, float *x,
+                        size_t n, void *message, void *scratch)
+{
+    size_t k = squeeze_entries(s, n), ties = k, at = 0;
+    uint32_t *index = message, *list = scratch;
+    char *values = (char *)message + k * sizeof *index;
+    (void)key;
+    if (k == 0)
+        return;
+    uint32_t bits = coarse_bin(x, n, &ties);
+    size_t m = list_from(x, n, bits << COARSE_SHIFT, list);
+    for (int shift = COARSE_SHIFT - FINE_BITS; shift >= 0; shift -= FINE_BITS)
+        bits = refine(x, list, m, bits, shift, &ties);
+    // ties: so many elements of exactly this magnitude are sent
+    for (size_t i = 0; i < m; i++) {
+        uint32_t have = magnitude(x[list[i]]);
+        if (have < bits || (have == bits && ties-- == 0)) {
+            ties += have == bits;
+            continue;
+        }
+        index[at] = list[i];
+        memcpy(values + at++ * sizeof *x, &x[list[i]], sizeof *x);
+        x[list[i]] = 0;
+    }
+    CHECK(at == k);
+}
+
+static int topk_add(const struct sync_settings *s, const void *message,
+                    size_t n, float *sum)
+{
+    size_t k = squeeze_entries(s, n);
+    const uint32_t *index = message;
+    const char *values = (const char *)message + k * sizeof *index;
+    for (size_t i = 0; i < k; i++) {
+        float value;
+        memcpy(&value, values + i * sizeof value, sizeof value);
+        if (index[i] >= n)
+            return fail("entry %zu of %zu has index %u, of %zu elements", i, k,
+                        index[i], n);
+        if (i > 0 && index[i] <= index[i - 1])
+            return fail("entry %zu of %zu has index %u after %u", i, k,
+                        index[i], index[i - 1]);
+        sum[index[i]] += value;
+    }
+    return 0;
+}
+
+const struct squeeze_ops squeeze_topk = {
+    .name = "topk",
+    .bytes = topk_bytes,
+    .scratch = topk_scratch,
+    .encode = topk_encode,
+    .add = topk_add,
+};

@@ -1,0 +1,229 @@
+// test_squeeze_jobs.c - whole jobs with squeeze=: their bytes are those of the
+// law, killed and resumed jobs end with the same files, replicas stay equal,
+// and settings without meaning are refused.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX = 100 };
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=2 channels=32 heads=2 context=16 batch=2 "
+    "eval_batches=2 log=0 eval=0 warmup=0 timeout=30 threads=1 samples=0 "
+    "bucket_mb=0.03";
+
+static const char *const ways[] = {
+    "sync=ring squeeze=topk density=0.02 transport=tcp",
+    "sync=ring squeeze=topk density=0.02 scope=tensor squeeze_after=3 "
+    "transport=tcp",
+    "sync=ring squeeze=int8 levels=15 transport=tcp accum=2",
+    "sync=allreduce squeeze=sign precision=bf16",
+    "sync=ring squeeze=sign scope=model transport=shm overlap=0",
+    "sync=ring squeeze=topk feedback=0 precision=fp16 staging=always",
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+// A killed job, and a job that is resumed in parts, end with the same files and
+// rows as a job that nobody disturbed. verify=1 compares replicas each step.
+static void disturbed_jobs_end_with_the_same_files(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int i = 0; i < WAYS; i++) {
+        job_run(&j, 100,
+                "rm -rf calm ill; lockstep train %s %s workers=2 steps=11 "
+                "save=4 verify=1 out=calm && lockstep train %s %s workers=2 "
+                "steps=11 save=4 restarts=1 inject=kill:7 inject_rank=%d "
+                "out=ill",
+                tiny, ways[i], tiny, ways[i], i % 2);
+        assert_ok(&j);
+        assert_same_files("calm", "ill", 11);
+        job_run(&j, 20,
+                "cut -d, -f3,4,7,9,13 calm/steps.csv > a; "
+                "cut -d, -f3,4,7,9,13 ill/steps.csv | diff a -");
+        assert_ok(&j);
+    }
+}
+
+// Every worker sends in every step what run.json says of the law; with
+// squeeze_after=, on average. A library counts what it is given, which is the
+// law's for two workers.
+static void bytes_are_those_of_the_law(void **state)
+{
+    (void)state;
+    struct job j;
+    double sent[MAX];
+    for (int i = 0; i < WAYS; i++)
+        for (int world = 2; world <= (strstr(ways[i], "ring") ? 3 : 2);
+             world++) {
+            double sum = 0, law = 0;
+            job_run(&j, 60,
+                    "rm -rf law; lockstep train %s %s workers=%d steps=6 "
+                    "out=law && grep bytes_tx law/run.json",
+                    tiny, ways[i], world);
+            assert_ok(&j);
+            const char *at = strstr(j.out, "\"bytes_tx\":");
+            assert_non_null(at);
+            law = strtod(at + strlen("\"bytes_tx\":"), NULL);
+            for (int r = 0; r < world; r++) {
+                assert_int_equal(job_column("law", "bytes_tx", r, sent, MAX),
+                                 6);
+                for (int k = 0; k < 6; k++)
+                    sum += sent[k] / 6 / world;
+            }
+            assert_true(law > 0 && fabs(sum / law - 1) < 1e-12);
+        }
+}
+
+// k = n: with two workers the losses are the ring's, digit for digit.
+static void all_entries_give_the_rings_losses(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s workers=2 steps=8 sync=ring save=8 out=ring && "
+            "lockstep train %s workers=2 steps=8 sync=ring squeeze=topk "
+            "density=1 feedback=0 save=8 out=all",
+            tiny, tiny);
+    assert_ok(&j);
+    assert_same_files("ring", "all", 8);
+}
+
+// A checkpoint with residuals is resumed by other compressors, by whole
+// gradients, and in other worlds.
+static void other_ways_resume_it(void **state)
+{
+    (void)state;
+    static const char *const tour[] = {
+        "sync=ring squeeze=topk workers=2",
+        "sync=ring squeeze=sign workers=3",
+        "sync=dps workers=2",
+        "sync=allreduce squeeze=int8 workers=2",
+        "sync=ring workers=2",
+        "sync=ring squeeze=topk workers=1",
+    };
+    struct job j;
+    for (int i = 0; i < 6; i++) {
+        job_run(&j, 60,
+                "lockstep train %s %s save=3 resume=auto schedule=constant "
+                "steps=%d out=tour",
+                tiny, tour[i], 3 * (i + 1));
+        assert_ok(&j);
+    }
+    assert_true(job_summary("tour", "steps") == 18);
+    job_run(&j, 20,
+            "strings -n 4 tour/checkpoint-18/optimizer.safetensors | head -1");
+    assert_prints(&j, "\"slots\":\"exp_avg exp_avg_sq residual_of_worker_0\"");
+}
+
+// A NaN ends the job on all workers; a gradient that overflows is skipped.
+static void a_nan_ends_the_job(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=ring squeeze=sign workers=2 steps=8 "
+            "inject=nan:3 inject_rank=1",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "step 3: the gradient of");
+    job_run(&j, 60,
+            "lockstep train %s sync=ring squeeze=topk workers=2 steps=8 "
+            "precision=fp16 loss_scale=512 inject=inf:3 inject_rank=1 out=inf",
+            tiny);
+    assert_ok(&j);
+    assert_prints(&j, "step 3: the gradient overflows at loss scale 512");
+    assert_true(job_summary("inf", "steps") == 8);
+}
+
+// The time of compressing is recorded.
+static void compressing_is_recorded(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=ring squeeze=topk workers=2 steps=8 "
+            "out=spans && grep compress spans/breakdown.csv && grep -c "
+            "'\"compress\"' spans/trace.json",
+            tiny);
+    assert_ok(&j);
+    assert_prints(&j, "0,compress,0.");
+}
+
+static void impossible_settings_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *says;
+    } bad[] = {
+        {"density=0.1", "density= is a setting of squeeze=topk; try: "
+                        "squeeze=topk, or leave it out"},
+        {"squeeze=sign density=0.1", "density= is a setting of squeeze=topk; "
+                                     "try: leave it out"},
+        {"squeeze=topk levels=4", "levels= is a setting of squeeze=int8"},
+        {"squeeze=int8 scope=model", "scope= is a setting of squeeze=topk, "
+                                     "sign"},
+        {"feedback=0", "feedback= is a setting of squeeze="},
+        {"squeeze=topk wire=fp16", "wire=fp16: squeeze=topk decides how "
+                                   "gradients travel; try: wire=fp32"},
+        {"squeeze=topk own_norm=1", "try: own_norm=0"},
+        {"squeeze=topk fusion_mb=2", "fusion_mb= is for sums of whole"},
+        {"squeeze=int8 levels=4", "try: levels=12, or feedback=0"},
+        {"squeeze=sign precision=fp16", "try: loss_scale=1024"},
+        {"squeeze=sign save=4 save_async=1 out=no", "try: save_async=0"},
+        {"squeeze=topk mesh=dp1,pp2", "try: a mesh of replicas only"},
+        {"squeeze=topk squeeze_after=8", "try: squeeze_after=0"},
+        {"squeeze=topk sync=dps", "dps has no such setting"},
+        {"squeeze=powersgd", "see docs/limits.md"},
+        {"squeeze=qsgd", "squeeze=int8"},
+        {"squeeze=topk density=0", "density=0"},
+    };
+    struct job j;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        job_run(&j, 60, "lockstep train %s sync=ring workers=2 steps=8 %s",
+                tiny, bad[i].words);
+        assert_status(&j, 1);
+        assert_prints(&j, bad[i].says);
+    }
+    assert_false(job_has("no"));
+}
+
+// predict knows the bytes: 1 % of 8 bytes to each of 3 others.
+static void predict_knows_the_bytes(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
+            "squeeze=topk density=0.01");
+    assert_ok(&j);
+    assert_prints(&j, "ring           29.87 MB");
+    assert_prints(&j, "compressed by squeeze=topk");
+    assert_null(strstr(j.out, "dps"));
+    job_run(&j, 60,
+            "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
+            "squeeze=topk sync=ring,dps");
+    assert_status(&j, 1);
+    assert_prints(&j, "sync=dps cannot compress gradients");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(disturbed_jobs_end_with_the_same_files),
+        cmocka_unit_test(bytes_are_those_of_the_law),
+        cmocka_unit_test(all_entries_give_the_rings_losses),
+        cmocka_unit_test(other_ways_resume_it),
+        cmocka_unit_test(a_nan_ends_the_job),
+        cmocka_unit_test(compressing_is_recorded),
+        cmocka_unit_test(impossible_settings_are_refused),
+        cmocka_unit_test(predict_knows_the_bytes),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -1,9 +1,9 @@
 // explain.c - `lockstep explain` writes an HTML page that plays one step of
-// runs, or one exchange message by message.
+// runs (study/lockstep/explain.py), or one exchange message by message.
 
 #include "lockstep/argv.h"
 #include "lockstep/commands.h"
-#include "lockstep/explain_runs.h"
+#include "lockstep/study.h"
 
 #include "base/base.h"
 
@@ -24,25 +24,17 @@ static int run_program(int nwords, char **words)
 
 static void explain_explain(FILE *f)
 {
-    fprintf(f, "lockstep explain RUN [RUN ..] [step=N] [out=explain.html] "
-               "[svg=FILE]\n"
-               "  Writes an HTML page that plays one step of each run on one "
-               "clock, from their traces.\n  It shows which worker computes or "
-               "sends, which communication is hidden behind\n  computing, and "
-               "the bytes sent so far beside the law's. It replaces an old "
-               "file.\n"
-               "    step=N      the step to show; 0: the one of median length\n"
-               "    out=FILE    the page (explain.html)\n"
-               "    svg=FILE    write an animated picture, too\n"
-               "\n");
-    if (argv_help(program, f))
+    if (study_call(f, "explain", "--help", NULL) || argv_help(program, f))
         log_line("%s", fail_message());
 }
 
 static int explain(int nwords, char **words)
 {
-    return explain_runs_are_asked(words[0]) ? explain_runs(nwords, words)
-                                            : run_program(nwords, words);
+    char path[CONFIG_PATH];
+    bool run = !text_into(path, sizeof path, "%s/run.json", words[0]) &&
+               access(path, F_OK) == 0;
+    return run ? study_become("explain", nwords, words)
+               : run_program(nwords, words);
 }
 
 const struct command command_explain = {

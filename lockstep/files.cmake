@@ -20,8 +20,7 @@ add_executable(lockstep
   lockstep/doctor_hosts.c lockstep/link_speed.c lockstep/probe.c lockstep/reach.c
   lockstep/completion.c lockstep/demo.c lockstep/doctor_net.c
   lockstep/doctor_say.c lockstep/enter.c
-  lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c
-  lockstep/explain_trace.c lockstep/fit.c lockstep/gpu_step.c
+  lockstep/explain.c lockstep/fit.c lockstep/gpu_step.c
   lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/mesh_case.c
   lockstep/mesh_search.c lockstep/mesh_table.c lockstep/pin.c lockstep/place.c
   lockstep/own_words.c lockstep/plan_lines.c lockstep/predict.c lockstep/predict_ways.c
@@ -32,7 +31,7 @@ add_executable(lockstep
   lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/train.c
   lockstep/watchdog.c)
 target_link_libraries(lockstep PRIVATE
-  about forecast memory whole page pipeline textbook study supervise telemetry model
+  about forecast memory whole pipeline textbook study supervise telemetry model
   data
   cluster
   message_zmq config version base dnnl

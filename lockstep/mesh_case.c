@@ -107,6 +107,7 @@ static int read_part(const struct mesh_job *job, const struct mesh_case *c,
                                     mesh_size(&c->mesh, MESH_DP)};
     r.batch = c->batch;
     r.threads = place_threads(&r, job->slots);
+    r.tp_sequence = c->sequence;
     r.settings.wire = c->wire;
     r.settings.shard = c->backend->shards ? c->shard : SHARD_STATE;
     if (sizes_stage(&r, c->backend, &rank, &out->is))
@@ -135,6 +136,7 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
         .aligned =
             law_mesh_order_matters(mesh_size(&c->mesh, MESH_DP),
                                    (int)dtype_bytes(job->run->settings.wire)),
+        .sequence = c->sequence,
     };
 }
 
@@ -150,7 +152,26 @@ static double stage_computes(const struct mesh_job *job,
     return c->batch * (layers * layer + last * head) / slices_of(c);
 }
 
-// The same with the joins of slices.
+// Returns the seconds of the exchanges between slices in forward or backward of
+// one micro-batch.
+static double exchanges(const struct law_mesh *law, const struct link *link,
+                        bool backward)
+{
+    struct law ring = law_ring(law->slices);
+    struct law half = {ring.hops / 2, ring.share / 2};
+    struct law norm = {law->slices - 1, law->slices - 1};
+    double n = law->rows * law->channels;
+    int joins = law_mesh_joins(law, backward);
+    if (!law->sequence)
+        return joins * law_seconds(&ring, link, 4 * n);
+    return joins * law_seconds(&half, link, 4 * n) +
+           law_mesh_gathers(law, backward) *
+               law_seconds(&half, link, law->width * n) +
+           law_mesh_norms(law, backward) *
+               law_seconds(&norm, link, 8 * law->channels);
+}
+
+// The same with the exchanges between slices.
 static double stage_time(const struct mesh_job *job, const struct mesh_case *c,
                          int stage, int layers, bool backward)
 {
@@ -159,9 +180,7 @@ static double stage_time(const struct mesh_job *job, const struct mesh_case *c,
     if (law.slices == 1)
         return t;
     struct link link = mesh_link(job, &c->mesh, MESH_TP, -1);
-    struct law ring = law_ring(law.slices);
-    return t + law_mesh_joins(&law, backward) *
-                   law_seconds(&ring, &link, 4 * law.rows * law.channels);
+    return t + exchanges(&law, &link, backward);
 }
 
 // ---- the pipeline
@@ -178,13 +197,15 @@ static int run_pipeline(const struct mesh_job *job, const struct mesh_case *c,
     if (p->stages == 1)
         return 0;
     struct law_mesh law = law_of_stage(job, c, 0, 0);
+    double stream = law.rows * law.channels * law.width;
+    if (law.sequence)
+        stream /= law.slices;
     for (int k = 0; k < p->stages; k++) {
         struct link link = mesh_link(job, &c->mesh, MESH_PP, k);
         f[k] = s->forward[k] / p->chunks;
         b[k] = s->backward[k] / p->chunks;
         busy += p->micro * (s->forward[k] + s->backward[k]) / p->stages;
-        hops[k] = link.alpha_s +
-                  law.rows * law.channels * law.width / link.bytes_per_s;
+        hops[k] = link.alpha_s + stream / link.bytes_per_s;
     }
     struct pipeline_times times = {.forward_s = f,
                                    .backward_s = b,

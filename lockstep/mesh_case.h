@@ -1,6 +1,6 @@
 // mesh_case.h - predicts a step of a model on a mesh of workers.
 //
-//     stage s      f = its layers' forward (+ head) + joins of its slices
+//     stage s      f = its layers' forward (+ head) + exchanges of its slices
 //                  b = the same for backward
 //     pipeline     the time of the timetable with these f and b, and the
 //                  transfer time of each link
@@ -45,6 +45,7 @@ struct mesh_case {
     int batch;                     // sequences of a micro-batch
     struct pipeline plan;          // its micro: micro-batches of a step
     int layers[STAGES_PARTS];      // of each stage; layers[0] is 0: evenly
+    bool sequence; // slices divide the tokens between the products
 };
 
 struct mesh_step {

@@ -95,6 +95,20 @@ static int try_wires(struct search *s)
     return try_one(s);
 }
 
+// Tries slices with whole rows between the products, and with divided ones.
+static int try_rows(struct search *s)
+{
+    struct mesh_case *c = &s->now.way;
+    if (try_wires(s))
+        return -1;
+    if (mesh_size(&c->mesh, MESH_TP) == 1 || asked(s, "tp_sequence"))
+        return 0;
+    c->sequence = true;
+    int rc = try_wires(s);
+    c->sequence = false;
+    return rc;
+}
+
 // Returns how many micro-batches of `batch` sequences make a step; 0 if the
 // step is no multiple of them.
 static int micro_of(const struct search *s, int batch)
@@ -111,6 +125,7 @@ static int try_batch(struct search *s, int batch)
     bool stages = mesh_size(&c->mesh, MESH_PP) > 1;
     int most = r->ahead;
     c->batch = batch;
+    c->sequence = r->tp_sequence && mesh_size(&c->mesh, MESH_TP) > 1;
     c->plan = (struct pipeline){PIPELINE_NAIVE, 1, micro_of(s, batch), 1, 0};
     if (!c->plan.micro)
         return 0;
@@ -130,7 +145,7 @@ static int try_batch(struct search *s, int batch)
     else
         mesh_cut(&s->q->job, c);
     for (; c->plan.ahead <= most; c->plan.ahead++)
-        if (try_wires(s))
+        if (try_rows(s))
             return -1;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "lockstep/sizes.h"
 
 #include <math.h>
+#include <string.h>
 
 // ---- words and numbers
 
@@ -30,7 +31,7 @@ static const char *wire_name(const struct mesh_case *c)
 
 static void print_head(const struct mesh_table *t)
 {
-    printf("%-14s %-12s %4s %5s %5s %8s %9s %8s %6s %6s %9s %8s %8s %8s %8s",
+    printf("%-18s %-12s %4s %5s %5s %8s %9s %8s %6s %6s %9s %8s %8s %8s %8s",
            "mesh", "sync", "wire", "batch", "accum", "step s", "compute s",
            "link s", "bubble", "error", "memory MB", "dp MB", "pp MB", "tp MB",
            "tokens/s");
@@ -47,10 +48,12 @@ static void print_row(const struct mesh_table *t, const struct mesh_answer *a)
     double tokens = (double)q->global_batch * q->job.model.context;
     double rate = tokens / s->seconds;
     mesh_show(&c->mesh, mesh);
+    if (c->sequence)
+        strcat(mesh, "+seq");
     snprintf(sync, sizeof sync, "%s", c->backend->name);
     if (c->backend->shards)
         snprintf(sync, sizeof sync, "%s shard=%d", c->backend->name, c->shard);
-    printf("%-14s %-12s %4s %5d %5d %8s %9s %8s %5.1f%% %5.1f%% %9.0f %8s %8s "
+    printf("%-18s %-12s %4s %5d %5d %8s %9s %8s %5.1f%% %5.1f%% %9.0f %8s %8s "
            "%8s %8.0f",
            mesh, sync, wire_name(c), c->batch, c->plan.micro,
            number(text[0], s->seconds), number(text[1], s->compute_s),
@@ -78,6 +81,8 @@ static void print_words(const struct mesh_answer *a)
     if (c->wire != DTYPE_F32)
         printf(" wire=%s", wire_name(c));
     printf(" batch=%d accum=%d", c->batch, c->plan.micro);
+    if (c->sequence)
+        printf(" tp_sequence=1");
     if (c->plan.ahead)
         printf(" ahead=%d", c->plan.ahead);
     if (c->plan.chunks > 1)
@@ -155,6 +160,7 @@ static void print_legend(const struct mesh_table *t)
            "error          of the step, in both directions, because the links' "
            "figures are\n               uncertain\n"
            "memory MB      of the worker that needs most\n"
+           "+seq           with tp_sequence=1: slices divide the tokens, too\n"
            "dp, pp, tp MB  sent by the busiest worker in a step, along "
            "each axis\n");
     if (t->gpu)

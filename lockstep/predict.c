@@ -89,7 +89,7 @@ static void explain(FILE *f)
         "sizes, precision,\nrecompute, optimizer, wire (without it fp32 and "
         "16 bits), global_batch (8 for each\nworker), batch (of a "
         "micro-batch; without it the best one), sync, shard, mesh,\n"
-        "pipeline, chunks, ahead, stages, workers.\n"
+        "pipeline, chunks, ahead, stages, tp_sequence, workers.\n"
         "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
         "compute_ms=900\n"
         "  lockstep predict model=gpt2 workers=64 link=25gbit flops=312e12 "

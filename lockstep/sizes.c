@@ -79,7 +79,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
     const struct pipeline *p = rank->plan;
     const struct optim_config optim = {.kind = (uint32_t)r->optimizer,
                                        .momentum = (float)r->momentum};
-    const struct model_slices sums = {.sum = NULL}; // for its memory only
+    const struct model_slices sums = {.sequence = r->tp_sequence};
     struct sync_settings settings = r->settings;
     struct model_config whole;
     if (sizes_model(r, &whole))
@@ -92,7 +92,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
     if (rank->slices > 1) { // slice 0 is the largest
         if (part_slice(&out->part, rank->slices, 0, &model.config))
             return -1;
-        model.slices = &sums;
+        model.slices = &sums; // for its memory only
     }
     model.tokens = whole.context;
     shape_stage(p, rank->stage, &model);

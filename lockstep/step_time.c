@@ -3,12 +3,12 @@
 #include "lockstep/step_time.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "config/keys.h"
 #include "lockstep/argv.h"
-#include "lockstep/csv.h"
-#include "lockstep/recorded.h"
 #include "model/model.h"
+#include "telemetry/times.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -66,35 +66,53 @@ static int remove_folder(const char *folder)
                : 0;
 }
 
-// Reads the median step of a run of one worker, and divides it by kind of work.
-// The kind "other" has the begin and the end of the run, so it does not count.
-static int read_times(const char *folder, struct step_time *out)
+// Reads the median step of a run of one worker. 0 after fail().
+static double median_step(const char *folder)
 {
-    enum { FORWARD, BACKWARD, UPDATE, DATA, KINDS };
+    char path[CONFIG_PATH];
+    if (text_into(path, sizeof path, "%s/summary.json", folder))
+        return 0;
+    char *text = file_read(path, 1 << 22);
+    cJSON *summary = text ? cJSON_Parse(text) : NULL;
+    const cJSON *step =
+        cJSON_GetObjectItemCaseSensitive(summary, "median_step_s");
+    double s = cJSON_IsNumber(step) ? step->valuedouble : 0;
+    cJSON_Delete(summary);
+    mem_free(text);
+    if (s == 0)
+        fail("%s: no median_step_s", path);
+    return s;
+}
+
+enum { FORWARD, BACKWARD, UPDATE, DATA, KINDS };
+
+static void take_time(void *ctx, const char *who, const char *kind,
+                      double seconds, int steps)
+{
     static const char *const kinds[KINDS] = {"forward", "backward", "update",
                                              "data"};
-    char path[CONFIG_PATH];
-    double s[KINDS] = {0}, all = 0;
-    struct csv c;
-    cJSON *summary = recorded_json(folder, "summary.json");
-    double step = recorded_number(summary, "median_step_s");
-    cJSON_Delete(summary);
-    if (!summary || text_into(path, sizeof path, "%s/breakdown.csv", folder) ||
-        csv_open(&c, path))
+    double *s = ctx;
+    (void)who;
+    (void)steps;
+    for (int k = 0; k < KINDS; k++)
+        if (!strcmp(kind, kinds[k]))
+            s[k] += seconds;
+}
+
+// Divides the median step by kind of work. The kind "other" has the begin and
+// the end of the run, so it does not count.
+static int read_times(const char *folder, struct step_time *out)
+{
+    double s[KINDS] = {0}, step = median_step(folder);
+    if (step == 0)
         return -1;
-    int kind = csv_column(&c, "kind"), seconds = csv_column(&c, "seconds");
-    for (int i = 0; i < c.nrows; i++)
-        for (int k = 0; k < KINDS; k++)
-            if (!strcmp(csv_text(&c, i, kind), kinds[k])) {
-                s[k] += csv_number(&c, i, seconds);
-                all += csv_number(&c, i, seconds);
-            }
-    csv_close(&c);
+    times_each(folder, take_time, s);
+    double all = s[FORWARD] + s[BACKWARD] + s[UPDATE] + s[DATA];
     *out = (struct step_time){.step_s = step,
                               .forward_s = s[FORWARD] / all * step,
                               .backward_s = s[BACKWARD] / all * step,
                               .update_s = s[UPDATE] / all * step};
-    return all > 0 ? 0 : fail("%s: no times of its steps", path);
+    return all > 0 ? 0 : fail("%s: no times of its steps", folder);
 }
 
 int step_time(const struct run *run, const struct model_config *c,

@@ -1,5 +1,7 @@
-// study.c - the commands run, report, compare and verify. They are a Python
-// package, since all that they do is to start programs and to read files:
+// study.c - the commands run, report, compare, verify and watch, and explain of
+// runs.
+// They are a Python package, since all that they do is to start programs and to
+// read files:
 //
 //     SOURCE/study/lockstep                       in the source tree
 //     PREFIX/lib/python3/dist-packages/lockstep   installed
@@ -70,8 +72,7 @@ static int fill(struct argv *a, const char *command, int nwords,
                : 0;
 }
 
-// Becomes the package's program. Returns only after fail().
-static int become(const char *command, int nwords, char *const *words)
+int study_become(const char *command, int nwords, char *const *words)
 {
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = a ? fill(a, command, nwords, words) : -1;
@@ -126,24 +127,34 @@ static void explain_verify(FILE *f)
     explain(f, "verify");
 }
 
+static void explain_watch(FILE *f)
+{
+    explain(f, "watch");
+}
+
 static int run(int nwords, char **words)
 {
-    return become("run", nwords, words);
+    return study_become("run", nwords, words);
 }
 
 static int report(int nwords, char **words)
 {
-    return become("report", nwords, words);
+    return study_become("report", nwords, words);
 }
 
 static int compare(int nwords, char **words)
 {
-    return become("compare", nwords, words);
+    return study_become("compare", nwords, words);
 }
 
 static int verify(int nwords, char **words)
 {
-    return become("verify", nwords, words);
+    return study_become("verify", nwords, words);
+}
+
+static int watch(int nwords, char **words)
+{
+    return study_become("watch", nwords, words);
 }
 
 const struct command command_run = {
@@ -180,4 +191,13 @@ const struct command command_verify = {
     .explain = explain_verify,
     .least = 1,
     .run = verify,
+};
+
+const struct command command_watch = {
+    .name = "watch",
+    .words = "DIR [key=value] ..",
+    .help = "show all workers of a run while it is going on",
+    .explain = explain_watch,
+    .least = 1,
+    .run = watch,
 };

@@ -1,9 +1,7 @@
-# Experiments: the commands run, report, compare and verify, which are the Python package
-# study/lockstep, and watch.
+# The commands run, report, compare, verify and watch, which are the Python package
+# study/lockstep.
 lockstep_library(study
-  FILES lockstep/csv.c lockstep/live.c lockstep/recorded.c lockstep/study.c
-        lockstep/watch.c
-  LINKS memory supervise telemetry law config share base PkgConfig::CJSON m)
+  FILES lockstep/study.c LINKS supervise config share base)
 find_package(Python3 COMPONENTS Interpreter)
 include(tests/long.cmake)
 if(Python3_FOUND)

@@ -1,5 +1,6 @@
 // study.h - starts the Python package study/lockstep, which runs experiments
-// and reads finished runs: the commands run, report and compare.
+// and reads finished runs: run, report, compare, verify, watch, and explain
+// of runs.
 
 #ifndef LOCKSTEP_STUDY_H
 #define LOCKSTEP_STUDY_H
@@ -11,5 +12,8 @@
 // said why on standard error.
 int study_call(FILE *to, const char *command, const char *word,
                const char *next);
+
+// Becomes a command of the package. Returns only after fail().
+int study_become(const char *command, int nwords, char *const *words);
 
 #endif

@@ -97,33 +97,47 @@ static void weight_gradient(const struct back *b, int w, const void *in,
     m->ops->product(m, &j);
 }
 
-// Backward of the LayerNorm whose weight is tensor w. m->branch has the
-// gradient of the LayerNorm's output. The gradient of its input replaces dres,
-// or is added to it with add_dres. Also writes the LayerNorm's output to
-// m->norm again.
-static void norm_gradient(const struct back *b, int w, const void *sum,
-                          const float *mean, const float *rstd, bool add_dres)
+// Backward of the LayerNorm whose weight is tensor w, in this worker's rows.
+// m->branch has the gradient of the LayerNorm's output. The gradient of its
+// input replaces dres, or is added to it with add_dres. Also writes the
+// LayerNorm's output to m->norm again. If slices divide the rows, each computes
+// a part of the weight's and the bias's gradient, and all add the parts in the
+// same order. Returns 0, or -1 after fail().
+static int norm_gradient(const struct back *b, int w, const void *sum,
+                         const float *mean, const float *rstd, bool add_dres)
 {
     struct model *m = b->m;
-    m->k->norm_backward(m->dres, add_dres, m->norm, grad_at(m, w),
-                        grad_at(m, w + 1), b->add, m->branch, sum, mean, rstd,
-                        weight_at(m, w), weight_at(m, w + 1), b->rows,
-                        m->job.config.channels, m->partial);
+    const struct model_part *p = &m->job.config.part;
+    size_t C = m->job.config.channels;
+    bool divides = divides_rows(m);
+    float *dw = divides ? m->dnorms + p->slice * 2 * C : grad_at(m, w);
+    float *db = divides ? dw + C : grad_at(m, w + 1);
+    m->k->norm_backward(m->dres, add_dres, rows_own(m, m->norm), dw, db,
+                        b->add && !divides, m->branch, sum, mean, rstd,
+                        weight_at(m, w), weight_at(m, w + 1), m->own_rows.n,
+                        (int)C, m->partial);
+    if (!divides)
+        return 0;
+    if (m->ops->gather(m, m->dnorms, 2 * C))
+        return -1;
+    m->k->add_parts(grad_at(m, w), m->dnorms, p->slices, 2 * C, b->add);
+    return 0;
 }
 
-// The gradient of the branch at `site`: dres, times dropout's mask if there is
-// one.
-static const void *branch_gradient(const struct back *b, int layer,
-                                   enum site site)
+// *d = the gradient (rows, C) of the residual stream, times a mask: dres itself
+// if this worker has all rows and nothing is masked. Returns 0, or -1 after
+// fail().
+static int stream_gradient(const struct back *b, struct mask mask,
+                           const void **d)
 {
     struct model *m = b->m;
-    struct mask mask = layers_mask(&m->job, b->step, layer, site);
-    if (mask.threshold > 0)
-        m->k->mask_rows(m->dbranch, m->dres, b->rows, m->job.config.channels,
-                        &mask);
-    else
-        return m->dres;
-    return m->dbranch;
+    *d = m->dres;
+    if (!divides_rows(m) && mask.threshold == 0)
+        return 0;
+    m->k->mask_rows(rows_own(m, m->dbranch), m->dres, m->own_rows.n,
+                    m->job.config.channels, &mask);
+    *d = m->dbranch;
+    return rows_gather(m, m->dbranch, b->rows);
 }
 
 // x += out(gelu(fc(ln_2(x))))
@@ -132,8 +146,10 @@ static int mlp_backward(struct back *b, int i)
     struct model *m = b->m;
     const struct layer *l = &m->layers[i];
     int C = m->job.config.channels, F = m->inner;
-    const void *d = branch_gradient(b, i, SITE_OUT);
+    const void *d;
     bool fused = m->ops->fused;
+    if (stream_gradient(b, state_mask(m, b->step, i, SITE_OUT), &d))
+        return -1;
     input_gradient(b, m->dwide, fused ? l->pre : NULL, d, layer_at(i, OUT_W), F,
                    C);
     if (!fused)
@@ -142,9 +158,11 @@ static int mlp_backward(struct back *b, int i)
     weight_gradient(b, layer_at(i, OUT_W), l->gelu, d, F, C);
     report(b, layer_at(i, OUT_W));
 
-    if (branch_input_gradient(b, m->dwide, layer_at(i, FC_W), F))
+    if (branch_input_gradient(b, m->dwide, layer_at(i, FC_W), F) ||
+        norm_gradient(b, layer_at(i, LN2_W), l->mid, l->mean2, l->rstd2,
+                      true) ||
+        rows_gather(m, m->norm, b->rows))
         return -1;
-    norm_gradient(b, layer_at(i, LN2_W), l->mid, l->mean2, l->rstd2, true);
     weight_gradient(b, layer_at(i, FC_W), m->norm, m->dwide, C, F);
     report(b, layer_at(i, LN2_W));
     return 0;
@@ -157,17 +175,20 @@ static int attention_backward(struct back *b, int i)
     const struct model_job *job = &m->job;
     const struct layer *l = &m->layers[i];
     int C = job->config.channels, H = m->width;
-    const void *d = branch_gradient(b, i, SITE_PROJ);
-    input_gradient(b, m->branch, NULL, d, layer_at(i, PROJ_W), H, C);
+    const void *d;
+    if (stream_gradient(b, state_mask(m, b->step, i, SITE_PROJ), &d))
+        return -1;
+    input_gradient(b, m->datt, NULL, d, layer_at(i, PROJ_W), H, C);
     weight_gradient(b, layer_at(i, PROJ_W), l->att, d, H, C);
     report(b, layer_at(i, PROJ_W));
 
     struct attention a =
         state_attention(m, job->batch, job->tokens, b->step, i);
-    m->k->attention_backward(m->dwide, m->branch, l->att, l->lse, l->qkv, &a);
-    if (branch_input_gradient(b, m->dwide, layer_at(i, QKV_W), 3 * H))
+    m->k->attention_backward(m->dwide, m->datt, l->att, l->lse, l->qkv, &a);
+    if (branch_input_gradient(b, m->dwide, layer_at(i, QKV_W), 3 * H) ||
+        norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true) ||
+        rows_gather(m, m->norm, b->rows))
         return -1;
-    norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true);
     weight_gradient(b, layer_at(i, QKV_W), m->norm, m->dwide, C, 3 * H);
     report(b, layer_at(i, LN1_W));
     return 0;
@@ -185,8 +206,9 @@ static int recompute(const struct back *b, int i)
     return rc;
 }
 
-// Gradients of wte and wpe, from dres at the model's start.
-static void embed_backward(struct back *b)
+// Gradients of wte and wpe, from the residual stream's at the model's start.
+// Returns 0, or -1 after fail().
+static int embed_backward(struct back *b)
 {
     struct model *m = b->m;
     const struct model_job *job = &m->job;
@@ -194,13 +216,17 @@ static void embed_backward(struct back *b)
     size_t used = (size_t)job->tokens * job->config.channels;
     size_t all = m->off[2] - m->off[1];
     float *dwte = grad_at(m, 0), *dwpe = grad_at(m, 1);
+    const void *d;
+    if (stream_gradient(b, (struct mask){.keep = 1}, &d))
+        return -1;
     if (!b->add && used < all) // positions that this job never reaches
         m->k->zero(dwpe + used, all - used);
     if (!b->add && !part_has_head(&job->config)) // no head has written dwte
         m->k->zero(dwte, m->off[1] - m->off[0]);
-    m->k->embed_backward(dwte, dwpe, m->dres, b->step->x, m->words, job->batch,
+    m->k->embed_backward(dwte, dwpe, d, b->step->x, m->words, job->batch,
                          job->tokens, job->config.channels, b->add, &mask);
     report(b, 0);
+    return 0;
 }
 
 // Backward of ln_f, from the head's gradient in m->branch.
@@ -208,9 +234,9 @@ static int final_backward(struct back *b)
 {
     struct model *m = b->m;
     int last = final_norm_at(&m->job.config);
-    if (block_take(m, block_of(last), true))
+    if (block_take(m, block_of(last), true) ||
+        norm_gradient(b, last, m->last, m->mean, m->rstd, false))
         return -1;
-    norm_gradient(b, last, m->last, m->mean, m->rstd, false);
     report(b, last);
     return block_give(m, block_of(last));
 }
@@ -242,9 +268,9 @@ int backward(struct model *m, const struct model_step *step)
         span_end(step->lane);
     }
     spare(m, false);
-    if (is_first(m))
-        embed_backward(&b);
-    else if (is_last(m))
+    if (is_first(m) && embed_backward(&b))
+        return -1;
+    if (!is_first(m) && is_last(m))
         settle(&b, 0, 1); // the head's share of wte's gradient
     return is_first(m) ? block_give(m, 0) : 0;
 }

@@ -95,6 +95,10 @@ foreach(test attention model_ops model_grad model_formats model_blocks stages
                                         tests/tiny_model.c)
   endif()
 endforeach()
+if(TARGET test_slices)
+  target_sources(test_slices PRIVATE tests/slice_members.c)
+  target_link_libraries(test_slices PRIVATE law)
+endif()
 # Tests attention on tiles in plain C, with vectors of 4 and of 16 numbers,
 # because no processor at hand has AMX.
 if(TARGET test_attention)

@@ -55,25 +55,25 @@ static void widen(struct model *m, int i, size_t rows)
     m->ops->product(m, &j);
 }
 
-// sum = res + mask(branch), m->norm = LayerNorm(sum) with tensors w and w + 1.
-// Adds the bias, tensor b, to the branch first if the product has not. b is 0
-// if there is no branch.
+// In this worker's rows: sum = res + mask(branch), m->norm = LayerNorm(sum)
+// with tensors w and w + 1. Adds the bias, tensor b, to the branch first if the
+// product has not. b is 0 if there is no branch.
 static void add_norm(struct model *m, void *sum, const void *res,
                      const void *branch, int b, int w, float *mean, float *rstd,
-                     size_t rows, struct mask mask)
+                     struct mask mask)
 {
-    m->k->norm(sum, m->norm, mean, rstd, res, branch, branch_bias(m, b),
-               weight_at(m, w), weight_at(m, w + 1), rows,
-               m->job.config.channels, &mask);
+    m->k->norm(sum, rows_own(m, m->norm), mean, rstd, res, branch,
+               branch_bias(m, b), weight_at(m, w), weight_at(m, w + 1),
+               m->own_rows.n, m->job.config.channels, &mask);
 }
 
 // LayerNorm ln_1 of the residual stream at a layer's entry, into m->norm.
-static void enter_layer(struct model *m, int i, size_t rows)
+static void enter_layer(struct model *m, int i)
 {
     const struct layer *l = &m->layers[i];
     const struct mask none = {.keep = 1};
     add_norm(m, NULL, l->in, NULL, 0, layer_at(i, LN1_W), l->mean1, l->rstd1,
-             rows, none);
+             none);
 }
 
 // m->branch = in (rows, ins) W, tensor `w`. The bias, tensor w + 1, is added
@@ -91,6 +91,14 @@ static int linear_branch(struct model *m, const void *in, int w, size_t rows,
                             .bias = left ? NULL : weight_at(m, w + 1)};
     branch_product(m, &j, 0);
     return branch_join(m, rows);
+}
+
+struct mask state_mask(const struct model *m, const struct model_step *step,
+                       int layer, enum site site)
+{
+    struct mask mask = layers_mask(&m->job, step, layer, site);
+    mask.row = m->own_rows.first;
+    return mask;
 }
 
 // Attention over B sequences of T tokens, of the heads that this worker has.
@@ -119,13 +127,17 @@ static int fill_layer(struct model *m, int i, int B, int T,
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     struct attention a = state_attention(m, B, T, step, i);
+    if (rows_gather(m, m->norm, rows))
+        return -1;
     linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * m->width);
     m->k->attention(l->att, l->lse, l->qkv, &a);
     if (linear_branch(m, l->att, layer_at(i, PROJ_W), rows, m->width))
         return -1;
     add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
-             layer_at(i, LN2_W), l->mean2, l->rstd2, rows,
-             layers_mask(&m->job, step, i, SITE_PROJ));
+             layer_at(i, LN2_W), l->mean2, l->rstd2,
+             state_mask(m, step, i, SITE_PROJ));
+    if (rows_gather(m, m->norm, rows))
+        return -1;
     widen(m, i, rows);
     m->filled = l;
     return 0;
@@ -134,11 +146,11 @@ static int fill_layer(struct model *m, int i, int B, int T,
 int forward_again(struct model *m, int i, const struct model_step *step)
 {
     int B = m->job.batch, T = m->job.tokens;
-    enter_layer(m, i, (size_t)B * T);
+    enter_layer(m, i);
     return fill_layer(m, i, B, T, step);
 }
 
-void state_begin_pass(struct model *m, const struct model_pass *p)
+void state_begin_pass(struct model *m, const struct model_pass *p, size_t rows)
 {
     const struct model_job *job = &m->job;
     m->layers = m->all_layers + (size_t)p->slot * job->config.layers;
@@ -147,20 +159,23 @@ void state_begin_pass(struct model *m, const struct model_pass *p)
     if (job->inputs)
         m->layers[m->from].in = m->inputs[p->input];
     m->dres = job->train ? m->edges[p->edge] : NULL;
+    m->own_rows = layers_rows(job, rows);
+    if (m->sum && job->precision == DTYPE_F32)
+        m->branch = rows_own(m, m->sum);
 }
 
 void norm_again(struct model *m)
 {
     const struct mask none = {.keep = 1};
     add_norm(m, NULL, m->last, NULL, 0, final_norm_at(&m->job.config), m->mean,
-             m->rstd, (size_t)m->job.batch * m->job.tokens, none);
+             m->rstd, none);
 }
 
 // Writes the embeddings of m->x to the first layer's input. Returns 0, or -1
 // after fail().
 static int embed(struct model *m, int B, int T, const struct model_step *step)
 {
-    struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
+    struct mask mask = state_mask(m, step, 0, SITE_EMBED);
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     if (!m->sum) {
@@ -169,30 +184,31 @@ static int embed(struct model *m, int B, int T, const struct model_step *step)
         return 0;
     }
     m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, rows, C);
-    if (m->ops->join(m, rows * C))
+    if (divides_rows(m) ? m->ops->scatter_rows(m, rows)
+                        : m->ops->join(m, rows * C))
         return -1;
-    m->k->embed_places(m->layers->in, m->sum, weight_at(m, 1), B, T, C, &mask);
+    m->k->embed_places(m->layers->in, m->sum + m->own_rows.first * (size_t)C,
+                       weight_at(m, 1), m->own_rows.n, T, C, &mask);
     return 0;
 }
 
 // The pass after layer i: the residual addition, and the LayerNorm of the next
 // layer or ln_f. At the end of a chunk it only adds: the next stage computes
 // the LayerNorm.
-static void leave_layer(struct model *m, int i, size_t rows,
-                        const struct model_step *step)
+static void leave_layer(struct model *m, int i, const struct model_step *step)
 {
     const struct layer *l = &m->layers[i];
-    const struct mask mask = layers_mask(&m->job, step, i, SITE_OUT);
+    const struct mask mask = state_mask(m, step, i, SITE_OUT);
     int bias = layer_at(i, OUT_B);
     if (i + 1 < m->to)
         add_norm(m, l[1].in, l->mid, m->branch, bias, layer_at(i + 1, LN1_W),
-                 l[1].mean1, l[1].rstd1, rows, mask);
+                 l[1].mean1, l[1].rstd1, mask);
     else if (is_last(m))
         add_norm(m, m->last, l->mid, m->branch, bias,
-                 final_norm_at(&m->job.config), m->mean, m->rstd, rows, mask);
+                 final_norm_at(&m->job.config), m->mean, m->rstd, mask);
     else
         m->k->norm(m->last, NULL, NULL, NULL, l->mid, m->branch,
-                   branch_bias(m, bias), NULL, NULL, rows,
+                   branch_bias(m, bias), NULL, NULL, m->own_rows.n,
                    m->job.config.channels, &mask);
 }
 
@@ -212,14 +228,14 @@ int forward(struct model *m, const struct model_pass *p, int B, int T,
             const struct model_step *step)
 {
     size_t rows = (size_t)B * T;
-    state_begin_pass(m, p);
+    state_begin_pass(m, p, rows);
     if ((is_first(m) || is_last(m)) && block_take(m, 0, false))
         return -1;
     if (is_first(m) && embed(m, B, T, step))
         return -1;
     if (block_take(m, m->from + 1, false))
         return -1;
-    enter_layer(m, m->from, rows);
+    enter_layer(m, m->from);
     struct span_lane *lane = step ? step->lane : NULL;
     for (int i = m->from; i < m->to; i++) {
         span_begin(lane, SPAN_FORWARD, part_layer(&m->job.config, i));
@@ -231,7 +247,7 @@ int forward(struct model *m, const struct model_pass *p, int B, int T,
             return -1;
         if (block_take(m, i + 2, false))
             return -1;
-        leave_layer(m, i, rows, step);
+        leave_layer(m, i, step);
         if (block_give(m, i + 1))
             return -1;
         span_end(lane);

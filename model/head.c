@@ -78,7 +78,7 @@ static int slice_loss(struct model *m, size_t row, int n, void *dlogits,
     }
     struct loss_part *own = m->parts + (size_t)p->slice * n;
     m->k->loss_parts(own, m->logits, y, m->words, n);
-    if (m->ops->gather(m, n))
+    if (m->ops->gather(m, &m->parts->max, n * sizeof *m->parts / sizeof(float)))
         return -1;
     m->k->loss_joined(losses, dlogits, m->logits, m->parts, p->slices, p->slice,
                       y, m->words, n, factor);
@@ -89,6 +89,8 @@ int head(struct model *m, size_t rows, const struct model_step *step)
 {
     float factor = step ? step->scale / (float)rows : 0;
     bool add = step && adds_grads(m, step);
+    if (rows_gather(m, m->norm, rows))
+        return -1;
     for (size_t row = 0; row < rows; row += m->slice) {
         size_t left = rows - row;
         int n = left < (size_t)m->slice ? (int)left : m->slice;

@@ -23,7 +23,7 @@
 
 // Which elements dropout drops. threshold 0: none.
 struct mask {
-    uint64_t key;
+    uint64_t key, row;  // the tensor begins with row `row` of the mask
     uint32_t threshold; // rate * 2^32
     float keep;         // 1 / (1 - rate)
 };
@@ -88,11 +88,12 @@ struct kernels {
                            int C, bool add, const struct mask *mask);
     // The same for a slice, in two steps. embed_words(): out = wte[x], or 0 if
     // another slice has that row. embed_places(): out = mask(words + wpe[t]),
-    // where words is the sum of all slices' rows.
+    // where words is the sum of all slices' rows. Its rows begin with row
+    // mask->row of (B*T).
     void (*embed_words)(float *out, const void *wte, const int32_t *x,
                         struct words here, size_t rows, int C);
-    void (*embed_places)(void *out, const float *words, const void *wpe, int B,
-                         int T, int C, const struct mask *mask);
+    void (*embed_places)(void *out, const float *words, const void *wpe,
+                         size_t rows, int T, int C, const struct mask *mask);
 
     // norm.c: sum = res + mask(branch + branch_bias); out = LayerNorm(sum).
     // branch_bias may be NULL. If branch is NULL, sum is not written. If out is
@@ -157,6 +158,10 @@ struct kernels {
     void (*zero)(float *v, size_t n);
     // settle: grad = (or +=) in, rounded to the format.
     void (*settle)(float *grad, const float *in, size_t n, bool add);
+    // add_parts: out[i] = (or +=) the sum of parts[p][i] in the order of p,
+    // where parts is (count, n).
+    void (*add_parts)(float *out, const float *parts, int count, size_t n,
+                      bool add);
     // out (columns, rows) = in (rows, columns) transposed; rows of out are ldo
     // numbers apart.
     void (*transpose)(void *out, size_t ldo, const void *in, int rows,

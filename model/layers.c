@@ -34,26 +34,36 @@ float *arena_floats(struct arena *a, size_t n)
     return arena_alloc(a, n, sizeof(float));
 }
 
-static void alloc_layer(struct arena *a, struct layer *l, size_t rows,
-                        const struct model_config *g, size_t size,
-                        bool own_gelu)
+struct part_share layers_rows(const struct model_job *job, size_t rows)
 {
+    return job->slices && job->slices->sequence
+               ? part_rows(&job->config, rows)
+               : (struct part_share){0, (int)rows};
+}
+
+static void alloc_layer(struct arena *a, struct layer *l,
+                        const struct model_job *job, bool own_gelu)
+{
+    const struct model_config *g = &job->config;
+    size_t rows = (size_t)job->batch * (size_t)job->tokens;
+    size_t own = (size_t)layers_rows(job, rows).n;
+    size_t size = dtype_bytes(job->precision);
     size_t C = (size_t)g->channels, heads = (size_t)part_heads(g).n;
     size_t width = C / (size_t)g->heads * heads;
-    l->in = arena_alloc(a, rows * C, size);
+    l->in = arena_alloc(a, own * C, size);
     l->qkv = arena_alloc(a, rows * width, 3 * size);
     l->att = arena_alloc(a, rows * width, size);
-    l->mid = arena_alloc(a, rows * C, size);
+    l->mid = arena_alloc(a, own * C, size);
     l->pre = arena_alloc(a, rows * (size_t)part_inner(g).n, size);
     if (own_gelu)
         l->gelu = arena_alloc(a, rows * (size_t)part_inner(g).n, size);
     else if (!l->gelu)
         l->gelu = l->pre;
     l->lse = arena_floats(a, rows * heads);
-    l->mean1 = arena_floats(a, rows);
-    l->rstd1 = arena_floats(a, rows);
-    l->mean2 = arena_floats(a, rows);
-    l->rstd2 = arena_floats(a, rows);
+    l->mean1 = arena_floats(a, own);
+    l->rstd1 = arena_floats(a, own);
+    l->mean2 = arena_floats(a, own);
+    l->rstd2 = arena_floats(a, own);
 }
 
 void *layers_layout(struct arena *a, const struct model_job *job, int slot,
@@ -61,13 +71,14 @@ void *layers_layout(struct arena *a, const struct model_job *job, int slot,
 {
     const struct model_config *g = &job->config;
     size_t rows = (size_t)job->batch * (size_t)job->tokens;
-    size_t C = (size_t)g->channels, size = dtype_bytes(job->precision);
+    size_t n = (size_t)layers_rows(job, rows).n * (size_t)g->channels;
+    size_t size = dtype_bytes(job->precision);
     struct layer l = *shared;
     for (int k = 0; k < part_largest(g); k++) { // layer k of each chunk
         if ((slot == 0 && k == 0) || (job->train && !job->recompute))
-            alloc_layer(a, &l, rows, g, size, own_gelu);
+            alloc_layer(a, &l, job, own_gelu);
         else if (job->train)
-            l.in = arena_alloc(a, rows * C, size);
+            l.in = arena_alloc(a, n, size);
         if (!job->train)
             l.mid = l.in; // norm() adds in place
         for (int i = 0, from, to; layers && i < part_chunks(g); i++) {
@@ -77,7 +88,7 @@ void *layers_layout(struct arena *a, const struct model_job *job, int slot,
         }
     }
     *shared = l;
-    return job->train ? arena_alloc(a, rows * C, size) : l.in;
+    return job->train ? arena_alloc(a, n, size) : l.in;
 }
 
 struct mask layers_mask(const struct model_job *job,

@@ -7,6 +7,7 @@
 
 #include "model/kernels.h"
 #include "model/model.h"
+#include "model/part.h"
 
 // The tensors of a layer, in layout order.
 enum layer_tensor {
@@ -52,22 +53,26 @@ static inline int block_first(int b)
 void layers_offsets(const struct model_config *c, size_t *off);
 
 // The results of a layer's forward that backward needs: 10 C numbers a token. A
-// `void *` holds numbers in the model's format. N = B*T rows. A slice has `in`
-// and `mid` whole, and its share of qkv, att, pre and lse. With recompute a
-// layer keeps only `in`. All layers share the memory of the rest, which
-// forward_again() fills.
+// `void *` holds numbers in the model's format. N = B*T rows, and N' of them
+// are this worker's: all of them, or a slice's share with
+// model_slices.sequence. A slice has its share of qkv, att, pre and lse. With
+// recompute a layer keeps only `in`. All layers share the memory of the rest,
+// which forward_again() fills.
 struct layer {
-    void *in;             // (N, C) residual stream at the layer's entry
+    void *in;             // (N', C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)
     void *att;            // (N, C)
-    void *mid;            // (N, C) residual stream between the branches
+    void *mid;            // (N', C) residual stream between the branches
     void *pre;            // (N, 4C) before GELU; perhaps before late_bias()
     void *gelu;           // (N, 4C) GELU's output, if products compute it;
                           // else memory for it that all layers share
     float *lse;           // (B, NH, T)
-    float *mean1, *rstd1; // (N)
-    float *mean2, *rstd2; // (N)
+    float *mean1, *rstd1; // (N')
+    float *mean2, *rstd2; // (N')
 };
+
+// The rows of the residual stream, of `rows` in all, that this worker has.
+struct part_share layers_rows(const struct model_job *job, size_t rows);
 
 // A block of memory that is given out in pieces, from its start. Each piece
 // begins at a multiple of `line` bytes. If the size would overflow, `used` gets

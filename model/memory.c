@@ -10,7 +10,9 @@
 //                works in place
 //
 // Slices divide 8 C of a layer's 10 C, and the scratch of 4C. Sums over slices
-// are computed in a vector of the trainer, which in fp32 is also branch.
+// are computed in a vector of the trainer, which in fp32 is also branch. Slices
+// that divide the rows, too, divide all of a layer's 10 C, and branch and dres;
+// they always have the C for dropout, into which rows are gathered.
 //
 // A stage of a pipeline has the first line once for each activation slot, C
 // numbers for each input, and a dres for each edge.
@@ -49,7 +51,8 @@ static void layout_slots(struct model *m, struct arena *a, size_t rows,
                          size_t size)
 {
     const struct model_job *job = &m->job;
-    size_t C = job->config.channels, wide = rows * m->inner;
+    size_t n = m->own_rows.n * (size_t)job->config.channels;
+    size_t wide = rows * m->inner;
     int L = job->config.layers;
     bool own_gelu = m->ops->fused;
     struct layer shared = {.in = NULL};
@@ -61,9 +64,9 @@ static void layout_slots(struct model *m, struct arena *a, size_t rows,
                   layers_layout(a, job, r, own_gelu, &shared, layers));
     }
     for (int i = 0; i < job->inputs; i++)
-        set_place(m->inputs, i, arena_alloc(a, rows * C, size));
+        set_place(m->inputs, i, arena_alloc(a, n, size));
     for (int i = 0; job->train && i < at_least_one(job->edges); i++)
-        set_place(m->edges, i, arena_alloc(a, rows * C, size));
+        set_place(m->edges, i, arena_alloc(a, n, size));
 }
 
 static void layout_scratch(struct model *m, struct arena *a, size_t rows,
@@ -72,23 +75,36 @@ static void layout_scratch(struct model *m, struct arena *a, size_t rows,
     const struct model_job *job = &m->job;
     size_t n = rows * job->config.channels, wide = rows * m->inner;
     size_t qkv = rows * 3 * m->width;
-    bool fp32 = job->precision == DTYPE_F32;
-    m->mean = arena_floats(a, rows);
-    m->rstd = arena_floats(a, rows);
+    size_t own = m->own_rows.n * (size_t)job->config.channels;
+    bool fp32 = job->precision == DTYPE_F32, divides = divides_rows(m);
+    m->mean = arena_floats(a, m->own_rows.n);
+    m->rstd = arena_floats(a, m->own_rows.n);
     m->losses = arena_floats(a, rows);
     m->mean_loss = arena_floats(a, 1);
     m->norm = arena_alloc(a, n, size);
     bool aside = job->slices && m->ops->fused; // the trainer's is on the host
     m->sum = aside ? arena_floats(a, n) : job->slices ? job->slices->sum : NULL;
-    m->branch = job->slices && fp32 ? m->sum : arena_alloc(a, n, size);
+    m->branch = job->slices && fp32 ? m->sum : arena_alloc(a, own, size);
+    m->datt = divides ? m->sum : m->branch;
     if (job->train) {
+        bool masks = divides || job->config.dropout > 0;
         m->dwide = arena_alloc(a, wide > qkv ? wide : qkv, size);
-        m->dbranch = job->config.dropout > 0 ? arena_alloc(a, n, size) : NULL;
+        m->dbranch = masks ? arena_alloc(a, n, size) : NULL;
     }
     m->ops->layout(m, a, rows);
     if (job->slices)
         m->parts = arena_alloc(a, (size_t)job->config.part.slices * m->slice,
                                sizeof *m->parts);
+    if (divides && job->train)
+        m->dnorms = arena_floats(a, (size_t)job->config.part.slices * 2 *
+                                        job->config.channels);
+}
+
+size_t state_gathered(const struct model *m)
+{
+    size_t loss = m->slice * sizeof *m->parts / sizeof(float);
+    size_t norm = m->dnorms ? 2 * (size_t)m->job.config.channels : 0;
+    return (size_t)m->job.config.part.slices * (loss > norm ? loss : norm);
 }
 
 static void layout(struct model *m, struct arena *tables, struct arena *tensors)
@@ -102,6 +118,7 @@ static void layout(struct model *m, struct arena *tables, struct arena *tensors)
         job->config.channels / job->config.heads * part_heads(&job->config).n;
     m->inner = part_inner(&job->config).n;
     m->words = (struct words){words.first, words.n};
+    m->own_rows = layers_rows(job, rows);
     bool copied = job->precision != DTYPE_F32 && !job->lent_weights;
     bool aside = job->precision == DTYPE_F16 && job->train && !job->lent_grads;
     layout_tables(m, tables);

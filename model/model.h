@@ -121,8 +121,8 @@ struct model_lender {
 };
 
 // The exchange between the workers that have the slices of one model. All of
-// them call the same functions in the same order. Both functions return 0, or
-// -1 after fail(); then the step returns -1, too.
+// them call the same functions in the same order. The functions return 0, or -1
+// after fail(); then the step returns -1, too.
 struct model_slices {
     // All-reduce: v[0, n) becomes the sum over all slices, with the same bits
     // on each worker.
@@ -132,6 +132,18 @@ struct model_slices {
     int (*gather)(void *ctx, float *v, size_t each);
     void *ctx;
     float *sum; // borrowed: (B*T, C) in host memory, the buffer of every join()
+                // and scatter_rows()
+    // Sequence parallelism (Korthikanti et al., "Reducing activation
+    // recomputation", 2022): between the products each worker has only its rows
+    // of the residual stream, part_rows(). Then a reduce-scatter and an
+    // all-gather replace each join.
+    bool sequence;
+    // Reduce-scatter: this worker's rows of v (rows, C) become the sums over
+    // all slices. Other rows are spoilt.
+    int (*scatter_rows)(void *ctx, float *v, size_t rows);
+    // All-gather: fills in the other workers' rows of v (rows, C), numbers of
+    // the model's format.
+    int (*gather_rows)(void *ctx, void *v, size_t rows);
 };
 
 struct model_job {
@@ -238,7 +250,8 @@ struct model_pass {
 // input from model_input(). If it does not end the model, forward writes
 // model_output(), and backward reads that output's gradient from model_edge().
 // Backward leaves the gradient of the chunk's input in model_edge(). Each of
-// these buffers is (B*T, C) in the model's format, and the model owns it.
+// these buffers is (B*T, C) in the model's format, and the model owns it. With
+// model_slices.sequence it has this worker's rows only.
 int model_forward(struct model *m, const struct model_step *s,
                   const struct model_pass *p);
 int model_backward(struct model *m, const struct model_step *s,

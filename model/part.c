@@ -172,3 +172,8 @@ struct part_share part_words(const struct model_config *c)
 {
     return share(c, c->vocab);
 }
+
+struct part_share part_rows(const struct model_config *c, size_t rows)
+{
+    return share(c, (int)rows);
+}

@@ -78,6 +78,10 @@ struct part_share part_heads(const struct model_config *c);
 struct part_share part_inner(const struct model_config *c);
 struct part_share part_words(const struct model_config *c);
 
+// The share that a slice has of `rows` rows of the residual stream, with
+// model_slices.sequence.
+struct part_share part_rows(const struct model_config *c, size_t rows);
+
 // Where the elements of a part's tensor are in the whole tensor. Each of `rows`
 // rows has `pieces` pieces of n elements. Element k of piece p of row r is
 // element r * width + at + p * apart + k of the whole tensor.

@@ -16,7 +16,7 @@ int pass_forward(struct model *m, const struct model_step *s,
                  const struct model_pass *p)
 {
     int B = m->job.batch, T = m->job.tokens, before = m->ops->begin(m);
-    state_begin_pass(m, p);
+    state_begin_pass(m, p, (size_t)B * T);
     if (is_first(m))
         m->ops->tokens(m, s->x, (size_t)B * T);
     int rc = forward(m, p, B, T, s);
@@ -44,10 +44,11 @@ static int begin_backward(struct model *m, const struct model_step *s, int slot)
 int pass_backward(struct model *m, const struct model_step *s,
                   const struct model_pass *p, float *loss)
 {
+    size_t rows = (size_t)m->job.batch * m->job.tokens;
     int before = m->ops->begin(m);
-    state_begin_pass(m, p);
+    state_begin_pass(m, p, rows);
     if (is_first(m) && m->ops->group) // while a GPU computes forward
-        m->ops->group(m, s->x, (size_t)m->job.batch * m->job.tokens);
+        m->ops->group(m, s->x, rows);
     int rc = is_last(m) ? begin_backward(m, s, p->slot) : 0;
     if (!rc)
         rc = backward(m, s);
@@ -70,7 +71,7 @@ int pass_eval(struct model *m, const struct model_pass *p, const int32_t *x,
 {
     int T = m->job.tokens, before = m->ops->begin(m);
     size_t rows = (size_t)batch * T;
-    state_begin_pass(m, p);
+    state_begin_pass(m, p, rows);
     if (is_first(m))
         m->ops->tokens(m, x, rows);
     int rc = forward(m, p, batch, T, NULL);

@@ -5,9 +5,10 @@
 // out; state_bytes() calls the same function without the block, so the
 // predicted size is exact.
 //
-// A `void *` tensor holds numbers in the model's format. N = B*T rows. Tensors
-// are in the device's memory, tables in the host's. On a GPU the functions here
-// put work into the compute queue and do not wait for it.
+// A `void *` tensor holds numbers in the model's format. N = B*T rows, and N'
+// of them are own_rows. Tensors are in the device's memory, tables in the
+// host's. On a GPU the functions here put work into the compute queue and do
+// not wait for it.
 
 #ifndef MODEL_STATE_H
 #define MODEL_STATE_H
@@ -30,13 +31,16 @@ struct model {
     int width,          // columns of q: C
         inner;          // columns between the MLP's products: 4C
     struct words words; // the vocabulary
+    // The rows of the residual stream that this worker has in a pass: all of
+    // them, or its share with model_slices.sequence.
+    struct part_share own_rows;
 
     char *tables; // the host memory of these six
     size_t *off;  // where each tensor begins in the flat vector; then nparams
     struct model_place *places; // where each block is now
     struct layer *all_layers;   // (slots, L); see layers_layout()
-    void **ends;                // by slot: (N, C), residual stream at the end
-    void **inputs, **edges;     // (N, C) each; struct model_pass selects one
+    void **ends;                // by slot: (N', C), residual stream at the end
+    void **inputs, **edges;     // (N', C) each; struct model_pass selects one
 
     char *block; // the device memory of everything below
     // The weights that products read: job.params in fp32, else a 16-bit copy;
@@ -47,7 +51,7 @@ struct model {
     // itself. NULL if gradients are lent: then products write to the lent
     // blocks, and in fp16 settle() rounds these in place.
     float *grads;
-    float *mean, *rstd; // (N) of ln_f
+    float *mean, *rstd; // (N') of ln_f
     int normed;         // slot whose ln_f output is in m->norm; -1: none
     // With recompute: the layer whose results are in the shared memory; NULL:
     // none.
@@ -56,19 +60,23 @@ struct model {
     // Set by state_begin_pass():
     struct layer *layers; // (L) of the slot
     int from, to;         // the layers of the chunk: [from, to)
-    void *last;           // (N, C)  the residual stream after them
-    void *dres;           // (N, C)  gradient of the residual stream
+    void *last;           // (N', C) the residual stream after them
+    void *dres;           // (N', C) gradient of the residual stream
 
     const int32_t *x, *y; // (B, T) of the pass; see model_ops
     void *norm;           // (N, C)  LayerNorm's output, which products read
-    void *branch; // (N, C)  a branch before its addition; gradients in backward
+    void *branch; // (N', C) a branch before its addition; gradients in backward
     float *sum;   // (N, C)  this slice's part of branch, before join(); in fp32
-                  //         the same memory as branch; NULL without slices
+                  //         branch is a part of it; NULL without slices
+    void *datt;   // (N, width) gradient of att: the memory of branch or sum
     void *dwide;  // (N, inner) gradient of pre, or (N, 3 width) of qkv
-    void *dbranch; // (N, C)  dres times dropout's mask; NULL without dropout
+    void *dbranch; // (N, C)  dres times dropout's mask; NULL if every row is
+                   //         this worker's and there is no dropout
     float *losses; // (N) loss of every row
     float *mean_loss;
     struct loss_part *parts; // (slices, slice) of loss; NULL without slices
+    float *dnorms; // (slices, 2C) gradients of a LayerNorm's weight and bias,
+                   // from each slice's rows; NULL without model_slices.sequence
 
     // Scratch that the device lays out by its own needs:
     void *logits;  // (slice, stride), in fp32 if wide_logits
@@ -83,6 +91,9 @@ struct model {
 // memory.c: the bytes of m's tables and of its tensors, by m->job, m->ops and
 // m->threads. Sets *m's numbers (nparams, width, slice ..).
 void state_bytes(struct model *m, size_t *tables, size_t *tensors);
+
+// The floats of the largest ops->gather().
+size_t state_gathered(const struct model *m);
 
 // Lays out m->tables and m->block, which the device has allocated, and sets the
 // addresses in them.
@@ -153,6 +164,26 @@ static inline const void *branch_bias(const struct model *m, int tensor)
     return m->sum ? weight_at(m, tensor) : late_bias(m, tensor);
 }
 
+// Whether each worker has only its own rows between the products.
+static inline bool divides_rows(const struct model *m)
+{
+    return m->job.slices && m->job.slices->sequence;
+}
+
+// The first of this worker's rows of a tensor (N, C).
+static inline void *rows_own(const struct model *m, void *tensor)
+{
+    size_t row = m->job.config.channels * dtype_bytes(m->job.precision);
+    return (char *)tensor + m->own_rows.first * row;
+}
+
+// Completes a tensor (rows, C) in which each worker has written its own rows.
+// Returns 0, or -1 after fail().
+static inline int rows_gather(struct model *m, void *tensor, size_t rows)
+{
+    return divides_rows(m) ? m->ops->gather_rows(m, tensor, rows) : 0;
+}
+
 // branch_product() computes m->branch, from row `row` on. With slices it
 // computes this worker's part in m->sum; after the last row, branch_join() sums
 // the parts of all workers into m->branch. branch_join() returns 0, or -1 after
@@ -168,18 +199,21 @@ static inline void branch_product(struct model *m, struct product_job *j,
 }
 static inline int branch_join(struct model *m, size_t rows)
 {
-    size_t n = rows * m->job.config.channels;
+    size_t C = m->job.config.channels;
     if (!m->sum)
         return 0;
-    if (m->ops->join(m, n))
+    if (divides_rows(m) ? m->ops->scatter_rows(m, rows)
+                        : m->ops->join(m, rows * C))
         return -1;
-    if (m->sum != m->branch)
-        m->k->cast_down(m->branch, m->sum, n);
+    const float *sum = m->sum + m->own_rows.first * C;
+    if (m->branch != sum)
+        m->k->cast_down(m->branch, sum, m->own_rows.n * C);
     return 0;
 }
 
-// forward.c: sets the layers and buffers that forward and backward use.
-void state_begin_pass(struct model *m, const struct model_pass *p);
+// forward.c: sets the layers, the buffers and the rows that forward and
+// backward use in a pass over `rows` rows.
+void state_begin_pass(struct model *m, const struct model_pass *p, size_t rows);
 
 // forward.c: computes the pass's layers for B sequences of T tokens; the
 // model's first layers read the tokens in m->x. Writes the residual stream
@@ -187,6 +221,10 @@ void state_begin_pass(struct model *m, const struct model_pass *p);
 // With step NULL there is no dropout. Returns 0, or -1 after fail().
 int forward(struct model *m, const struct model_pass *p, int B, int T,
             const struct model_step *step);
+
+// forward.c: dropout's mask at a site of this worker's rows.
+struct mask state_mask(const struct model *m, const struct model_step *step,
+                       int layer, enum site site);
 
 // forward.c: the input of a layer's attention for B sequences of T tokens.
 struct attention state_attention(const struct model *m, int B, int T,

@@ -17,6 +17,21 @@
 //              of 3 floats for each row and slice, for the loss, and 8 (t-1)
 //              bytes for the norm
 //
+// With tp_sequence=1 slices divide the rows between the products: a stage sends
+// 1/t of N, and a slice sends
+//
+//     sums     m (4 L + 2) reduce-scatters of N C floats where the joins are
+//     rows     m (6 L + 2) all-gathers of N C b bytes: 2 for each layer in
+//              forward, 4 in backward, 1 for the head, 1 for the embeddings'
+//              gradient; with recompute two more for each layer
+//     norms    m (2 L + 1) gathers of 2 C floats from each slice
+//
+// and what it sends for the loss and the norm. A reduce-scatter or an
+// all-gather is half an all-reduce, so in fp32 a layer sends 10/8 of the bytes
+// of joins. (Korthikanti et al., "Reducing activation recomputation in large
+// transformer models", 2022, keep the LayerNorms' outputs on every slice only
+// in forward, as we do.)
+//
 // Slices are those of Shoeybi et al., "Megatron-LM", 2019. The loss is as in
 // Narayanan et al., 2021: no row of logits travels.
 
@@ -30,6 +45,7 @@ struct law_mesh {
     int stage;
     int recompute; // bool: backward computes the layers' activations again
     int aligned;   // bool: the first stage sends its table to the last one
+    int sequence;  // bool: slices divide the rows between the products
 };
 
 // Whether the bits of a sum over replicas may depend on where in its vector an
@@ -46,8 +62,10 @@ double law_mesh_slices(const struct law_mesh *m);
 // backward.
 int law_mesh_joins(const struct law_mesh *m, int backward);
 
-// The same, for the layers only.
-int law_mesh_layer_joins(const struct law_mesh *m, int backward);
+// With `sequence`: all-gathers of rows in one micro-batch, and gathers of the
+// gradients of LayerNorms (in backward only). Else 0.
+int law_mesh_gathers(const struct law_mesh *m, int backward);
+int law_mesh_norms(const struct law_mesh *m, int backward);
 
 // For the sum of a vector around a ring of n, each member sends 2 (n-1)/n times
 // the vector's bytes. Returns this factor.

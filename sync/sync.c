@@ -144,7 +144,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     s->lends_params = job->settings->shard >= SHARD_PARAMS;
     s->lends_grads = job->settings->shard >= SHARD_GRADS;
     if (!job->restarted &&
-        job->settings->inject_rank ==
+        job->settings->inject.rank ==
             cluster_job_rank(job->cluster->ranks, job->cluster->rank))
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||

@@ -43,7 +43,8 @@ def sentences(single, folder):
     (out / "cells" / "last").rename(out / "cells" / "fast")
     (out / "cells" / "other").rename(out / "cells" / "last")
     swapped = [line.replace("last takes", "fast takes").replace(
-        "fast reaches", "last reaches") for line in said.splitlines()[:2]]
+        "fast reaches", "last reaches").replace(", fast for", ", last for")
+               for line in said.splitlines()[:2]]
     assert answer(out).splitlines()[:2] == swapped, answer(out)
 
 
@@ -292,7 +293,9 @@ def why_last(single, folder):
              "computing; the law"),
             (.2, .5, .3, "its link is busy for 20 ms of each step's 40 ms without "
              "computing, and it waits for others for 12 ms; the law"),
-            (.7, .2, .1, "it computes for 28 ms of each step's 40 ms.")):
+            (.7, .22, .08, "its link is busy for 8.8 ms of each step's 40 ms without "
+             "computing; the law"),  # the first computes for 20 ms, and waits for none
+            (.9, .08, .02, "it computes for 36 ms of each step's 40 ms, slow for 20 ms.")):
         for run in (out / "cells" / "last").iterdir():
             change(run, law={"exchange_s": .005})
             (run / "breakdown.csv").write_text(

@@ -141,6 +141,17 @@ def verbs(folder):
         ["a", "b"], name="verbs")
 
 
+def only_used_parts(folder):
+    """The key of memory_parts has no part that no bar has."""
+    from lockstep.study import Study
+    Made(folder, [("a", {"step_us": 10000}), ("b", {"step_us": 20000})], 1)
+    for path in folder.glob("cells/*/r1/summary.json"):
+        path.write_text(path.read_text().replace('"buffers_bytes": 5000000.0',
+                                                 '"buffers_bytes": 0'))
+    keys = [k[0] for k in draw(Study(str(folder)), "memory_parts").keys]
+    assert "activations" in keys and "buffers" not in keys, keys
+
+
 def server_load(m):
     rows = [(i, s) for i, (_, w) in enumerate(m.cells) for s in range(w["servers"])]
     bars_are(m, draw(m.study, "server_load"), [
@@ -173,6 +184,8 @@ def util_bars(m):
     p = figure.panels[0]
     assert [t for _, t in p.x_tics] == [m.label(i) for i in range(m.n)]
     assert {t for _, _, t in p.texts} == {"73"} or m.n * most > 36
+    ends = sorted(x for x, _, _ in p.texts)
+    assert all(b - a > 26 for a, b in zip(ends, ends[1:])), f"texts overlap: {ends}"
     assert [k[0] for k in figure.keys] == [f"worker {w}" for w in range(most)]
 
 
@@ -200,4 +213,4 @@ def all_of(m, target):
     staleness(m)
 
 
-ALONE = (verbs,)
+ALONE = (verbs, only_used_parts)

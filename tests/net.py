@@ -80,6 +80,10 @@ def judge_with(job):
         bytes_of_all = ring["bytes_tx"]  # 2(n-1)/n S is S
         want = hops * 100e-6 + share * bytes_of_all * 8 / 0.957e8
         assert abs(law["exchange_s"] / want - 1) < 0.05, (sync, law, want)
+    for words in ("sync=sps net=1gbit,hosts=2", "sync=dps servers=1 net=1gbit"):
+        law = job.plan(*MODEL[:4], "vocab_size=256", "workers=2", *words.split(),
+                       rights=True)["law"]
+        assert law["exchange_s"] is None, law  # the server is beside one of the workers
 
 
 def judge_bytes(job):

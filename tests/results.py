@@ -164,6 +164,7 @@ one,2,local,fp32,120,0.25,1048576
 ring wire=fp32,1,ring,fp32,150,0.125,
 ring wire=fp32,2,ring,fp32,240,0.125,
 ring wire=fp16,1,ring,fp16,300,0.1,
+one more=1,1,local,fp32,5,0.1,
 """
 XEON_CSV = "cell,tokens_per_s,tokens_per_s_least,tokens_per_s_most\none,90,80,95\n"
 MARKED = "<!-- results: x over one -->\n"

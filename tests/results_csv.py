@@ -30,7 +30,10 @@ HEADS = {
     "utilisation, %": runs("utilisation_mean", scale=100),
     "held up, ms": runs("exposed_s_per_step", "wait_s_per_step", scale=1e3),
     "law, ms": runs("law_exchange_s", scale=1e3),
+    "waiting for slices, ms": runs("join_s_per_step", scale=1e3),
     "MB sent": runs("bytes_tx_per_worker_step", scale=1e-6),
+    "MB to stages": runs("stage_bytes_tx_per_worker_step", scale=1e-6),
+    "MB to slices": runs("slice_bytes_tx_per_worker_step", scale=1e-6),
     "MB by law": runs("law_bytes_tx", scale=1e-6),
     "lag": runs("lag_mean"),
     "tokens trained": runs("tokens"),
@@ -109,13 +112,18 @@ class Results:
         return head == "sync" or (head in self.runs[0] and head not in HEADS)
 
     def of(self, keys, rows=None):
-        """The rows with these settings. `cell` may leave out a cell's settings."""
+        """The rows with these settings. `cell` may leave out a cell's settings, if no
+        cell has this whole name."""
+        of = self.runs if rows is None else rows
+        more = "" if any(r["cell"] == keys.get("cell") for r in of if "cell" in r) \
+            else r"(?: \w+=\S+)*"
+
         def agrees(row):
             return all(
-                re.fullmatch(re.escape(value) + r"(?: \w+=\S+)*", row["cell"])
+                re.fullmatch(re.escape(value) + more, row["cell"])
                 if key == "cell" else row["backend" if key == "sync" else key] == value
                 for key, value in keys.items())
-        found = [r for r in (self.runs if rows is None else rows) if agrees(r)]
+        found = [r for r in of if agrees(r)]
         if rows is not None:
             return found
         if not found:

@@ -278,14 +278,14 @@ def faults_are_settings(folder):
     assert json.loads(run.read_text())["effective"]["inject"] == "kill:5"
     again(text, "2 of 2 runs are done already")
     again(text.replace("inject = kill:5\n", ""),
-          "twice batch=2, repeat 1: ran with inject=kill:5, now inject=nothing")
+          "twice batch=2, repeat 1: ran with inject=kill:5, now no inject=")
     again(text.replace("accum = 1", "inject = delay:2:1"), "now inject=delay:2:1")
     value = json.loads(run.read_text())  # as an older version wrote it
     value["effective"]["inject"] = ""
     run.write_text(json.dumps(value | {"format": 2}))
     again(text, "2 of 2 runs are done already")
     run.write_text(json.dumps(value))
-    again(text, "ran with inject=, now inject=kill:5")
+    again(text, "ran with no inject=, now inject=kill:5")
 
 
 def reports_elsewhere(out, folder):
@@ -461,6 +461,9 @@ def bad_input(folder):
                   ["compare", folder / "absent"]):
         done = lockstep(*words, cwd=folder)
         assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    done = lockstep("report", folder / "out", "figures=none")
+    assert done.returncode == 1 and "figures=none: no such folder, and report takes only " \
+        "out=, figure=, size= and step=" in done.stderr, done
 
 
 def main():

@@ -53,7 +53,7 @@ def put_csv(path, rows):
         writer.writerows(rows)
 
 
-def new_steps(run, luck, step_us, off, staged):
+def new_steps(run, luck, step_us, off, staged, sliced):
     """Other times, losses and counts for each row of steps.csv. `off` changes the
     losses, from step off[1] on by the factor off[0]. Returns the bytes sent."""
     with open(run / "steps.csv", newline="") as f:
@@ -76,7 +76,9 @@ def new_steps(run, luck, step_us, off, staged):
               "restarts": luck.randrange(2) if rank == "0" else step // 20,
               "steps_lost": 3 * int(rank) + step // 8,
               "lost_s": f"{step * luck.uniform(.001, .002):.6f}",
-              "t_bubble_us": round(us * luck.uniform(.1, .6)) if staged else 0}
+              "t_bubble_us": round(us * luck.uniform(.1, .6)) if staged else 0,
+              "t_join_us": round(us * luck.uniform(.1, .6)) if sliced else 0,
+              "stage_tx": luck.randrange(9 ** 6), "slice_tx": luck.randrange(9 ** 6)}
         sent += r["bytes_tx"]
     put_csv(run / "steps.csv", rows)
     return sent, rows
@@ -132,7 +134,7 @@ def rewrite(run, seed, step_us, off=(1, 1), taken=.02, switches=5, gpu=False,
     luck = random.Random(seed)
     about = json.loads((run / "run.json").read_text())
     world, staged = about["world"], about["way"]["stages"] > 1
-    sent, rows = new_steps(run, luck, step_us, off, staged)
+    sent, rows = new_steps(run, luck, step_us, off, staged, about["way"]["slices"] > 1)
     new_times(run, luck, world, gpu, held)
     new_samples(run, luck, world, taken, switches, gpu, about["way"]["servers"])
     last = [float(r["loss"]) for r in rows if r["step"] == rows[-1]["step"]]
@@ -293,6 +295,9 @@ def rewritten(kept, out):
         "dps": {"step_us": 9000, "off": (1.001, 5)},
         "ring_batch=8": {"step_us": 7000}, "single_batch=4": {"step_us": 12000}})
     (out / "target/command.txt").write_text("baseline.ini\ntarget_loss=4.9\n")
+    copy(kept / "baseline", out / "tokens", 550, {  # the last needs more tokens
+        "dps": {"step_us": 9000, "off": (1.1, 2)}, "ring": {"step_us": 7000}})
+    (out / "tokens/command.txt").write_text("baseline.ini\ntarget_loss=4.9\n")
     # no emulated links; more workers than cores
     one = copy(kept / "links", out / "unshaped", 600)
     set_in_ini(one, "figures = none", "figures = sweep\nbaseline = sync=ring")

@@ -172,29 +172,35 @@ class Choice:
 
     def why(self, cell):
         median = self.study.median
-        base = self.study.baseline(cell)
-        if base not in (None, cell) and base.runs:
-            tokens = self.study.ratio(cell, base, "tokens_to_target")[0]
-            rate = self.study.ratio(cell, base, "tokens_per_s")[0]
-            if tokens and tokens > 1.05 and tokens > 1 / rate:
-                return [": it needs ", f(tokens, 2), " times the tokens"]
+        best = self.ranked[0]
+        tokens = self.study.ratio(cell, best, "tokens_to_target")[0]
+        rate = self.study.ratio(cell, best, "tokens_per_s")[0]
+        if tokens and tokens > 1.05 and tokens > 1 / rate:
+            return [": it needs ", f(tokens, 2), " times the tokens of " + self.name(best)]
         step = median(cell, "step_s")
-        link = median(cell, "exposed_s_per_step")
-        wait = median(cell, "wait_s_per_step")
         law = median(cell, "law_exchange_s")
-        if link is None:
+        def held_up(one):
+            found = {words: median(one, f"{kind}_s_per_step") for kind, words in (
+                ("exposed", "its link is busy for "), ("wait", "it waits for others for "),
+                ("bubble", "it waits for other stages for "),
+                ("join", "it waits for the sums of its slices for "))}
+            return {words: v for words, v in found.items() if v is not None}
+        held = held_up(cell)
+        if not held:
             return []
-        if link + wait < .4 * step:
-            return [": it computes for ", *ms(step - link - wait),
-                    " of each step's ", *ms(step)]
-        busy_, waits = "its link is busy for ", "it waits for others for "
-        first, second = (busy_, link), (waits, wait)
-        if link < wait:
-            first, second = second, first
-        said = [": " + first[0], *ms(first[1]), " of each step's ", *ms(step),
+        computes, idle = step - sum(held.values()), sum(held.values())
+        first_idle = sum(held_up(best).values())
+        first_computes = median(best, "step_s") - first_idle
+        if computes > first_computes and computes - first_computes > idle - first_idle:
+            return [": it computes for ", *ms(computes), " of each step's ", *ms(step),
+                    f", {self.name(best)} for ", *ms(first_computes)]
+        if idle < first_idle:
+            return []
+        (words, longest), *others = sorted(held.items(), key=lambda h: h[1], reverse=True)
+        said = [": " + words, *ms(longest), " of each step's ", *ms(step),
                 " without computing"]
-        if second[1] > .1 * step:
-            said += [", and " + second[0], *ms(second[1])]
+        for words, v in others:
+            said += [", and " + words, *ms(v)] if v > .1 * step else []
         if law is not None:
             said += ["; the law predicts an exchange of ", *ms(law)]
         return said
@@ -429,13 +435,13 @@ def alone(study, found):
 
 def remarks(study):
     for c in study.filled:
-        if c.first.pace:
-            yield [f"{short(study, c)} slept instead of computing "
-                   f"(pace={c.first.pace} ms): its bytes and waits are real, but "
-                   "it learned nothing."]
         if c.first.mistakes:
             yield [f"Warning: {short(study, c)} is wrong on purpose: "
                    f"{' '.join(c.first.mistakes)}."]
+    for pace in dict.fromkeys(c.first.pace for c in study.filled if c.first.pace):
+        asleep = [short(study, c) for c in study.filled if c.first.pace == pace]
+        yield [f"Slept instead of computing (pace={pace} ms), so that bytes and waits are "
+               f"real, but nothing was learned: {all_or(study, asleep)}."]
     for word, of in (("builds", lambda r: r.json["revision"]),
                      ("processors", lambda r: r.json["machine"]["processor"])):
         kinds = sorted({of(r) for r in study.runs})

@@ -12,9 +12,8 @@ import pathlib
 import re
 import statistics
 
-KINDS = ("data forward backward exposed update wait checkpoint evaluate slowed "
-         "other").split()
-OF_STEP = [k for k in KINDS if k not in ("checkpoint", "evaluate")]
+OF_STEP = ("data forward backward exposed update wait bubble join slowed "
+           "other").split()
 PARTS = "parameters gradients optimizer buffers activations process mapped".split()
 VERBS = ("all_reduce reduce_scatter all_gather broadcast reduce send recv "
          "push").split()
@@ -46,6 +45,17 @@ def over(a, b):
 def read_csv(path):
     with open(path, newline="") as f:
         return list(csv.DictReader(f))
+
+
+def apart(spent, waited):
+    """What a worker waited for stages and slices, shares of its steps, is in
+    breakdown.csv a part of wait, and where that is too little of exposed."""
+    whole = sum(spent.get(k, 0) for k in OF_STEP)
+    for kind, share in zip(("bubble", "join"), waited):
+        wait, exposed = spent.get("wait", 0), spent.get("exposed", 0)
+        more = min(exposed, max(0, share * whole - wait))
+        spent |= {"wait": max(0, wait - share * whole), "exposed": exposed - more,
+                  kind: min(wait, share * whole) + more}
 
 
 class Run:
@@ -93,6 +103,14 @@ class Run:
         self.mean_step_s = mean(float(r["t_step_us"]) for r in rows) * 1e-6
         bubble = mean(float(r["t_bubble_us"]) for r in rows) * 1e-6
         self.waits = bubble / self.mean_step_s
+        self.waited = {rank: [
+            sum(float(r[c]) for r in rows if int(r["rank"]) == rank)
+            / sum(float(r["t_step_us"]) for r in rows if int(r["rank"]) == rank)
+            for c in ("t_bubble_us", "t_join_us")] for rank in range(self.world)}
+        for of, parts in ("stage", "stages"), ("slice", "slices"):
+            self.value[f"{of}_bytes_tx_per_worker_step"] = None \
+                if self.way[parts] < 2 else \
+                sum(float(r[f"{of}_tx"]) for r in rows) / len(by_step) / self.world
         self.curve, losses, train_s = [], [], 0.0
         for step in sorted(by_step):
             of = by_step[step]
@@ -146,13 +164,16 @@ class Run:
         for r in read_csv(path) if path.exists() else ():
             if r["rank"].isdigit():
                 spent[int(r["rank"])][r["kind"]] = float(r["seconds"])
+        for rank, s in spent.items():
+            apart(s, self.waited[rank])
         self.util, self.comm, shares, held = [], [], [], []
         for s in spent.values():
             whole = sum(s.get(k, 0) for k in OF_STEP)
             gpu, share = s.get("gpu_compute", 0), {}
             if not whole:
                 continue
-            held.append((s.get("exposed", 0) / whole, s.get("wait", 0) / whole))
+            held.append([s.get(k, 0) / whole for k in (
+                "exposed", "wait", "bubble", "join")])
             if gpu:
                 share = {"gpu_compute": gpu / whole,
                          "gpu_idle": max(0, 1 - gpu / whole),
@@ -165,13 +186,18 @@ class Run:
             self.comm.append(share.get("gpu_comm"))
             shares.append(share)
         self.share = {k: mean(s.get(k, 0) for s in shares) for k in
-                      KINDS + ["gpu_compute", "gpu_idle", "gpu_comm"]}
+                      OF_STEP + ["gpu_compute", "gpu_idle", "gpu_comm"]}
         step = self.value["step_s"]
+        exposed, wait, bubble, join = (times(mean(v), step) for v in zip(*held)) \
+            if held else (None,) * 4
         self.value |= {
             "utilisation_total": sum(self.util) if self.util else None,
             "utilisation_mean": mean(self.util),
-            "exposed_s_per_step": times(mean(e for e, _ in held), step),
-            "wait_s_per_step": times(mean(w for _, w in held), step)}
+            "exposed_s_per_step": exposed, "wait_s_per_step": wait,
+            "bubble_s_per_step": bubble if self.way["stages"] > 1 else None,
+            "join_s_per_step": join if self.way["slices"] > 1 else None,
+            "evaluate_s": mean(s.get("evaluate") for s in spent.values()),
+            "checkpoint_s": mean(s.get("checkpoint") for s in spent.values())}
 
     def samples(self):
         path = self.folder / "util.csv"

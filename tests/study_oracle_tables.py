@@ -3,11 +3,13 @@
 import csv
 import re
 
-from study_oracle_runs import KINDS, PARTS, VERBS, bounds, times
+from study_oracle_runs import OF_STEP, PARTS, VERBS, bounds, times
 
 MEASURES = """tokens_per_s step_s timed_steps seconds train_loss_nats val_loss_nats
 utilisation_total utilisation_mean cpu_share_mean exposed_s_per_step
-wait_s_per_step bytes_tx_per_worker_step law_bytes_tx bytes_rx_per_server_step
+wait_s_per_step bubble_s_per_step join_s_per_step evaluate_s checkpoint_s
+bytes_tx_per_worker_step stage_bytes_tx_per_worker_step
+slice_bytes_tx_per_worker_step law_bytes_tx bytes_rx_per_server_step
 law_exchange_s lag_mean peak_memory_bytes restarts steps_lost seconds_lost
 server_peak_memory_bytes best_val_loss_nats tokens processor_taken_share
 involuntary_switches_per_s gpu_util_share gpu_peak_memory_bytes gpu_power_w
@@ -90,7 +92,7 @@ def middle(cell, of):
 
 
 def shares_csv(study):
-    kinds = KINDS + ["gpu_compute", "gpu_idle", "gpu_comm"]
+    kinds = OF_STEP + ["gpu_compute", "gpu_idle", "gpu_comm"]
     return [head(c) | {"oversubscribed": int(c.first.crowded),
                        "step_s": study.median(c, "step_s")}
             | {f"{k}_share": middle(c, lambda r: r.share[k]) for k in kinds}

@@ -153,11 +153,16 @@ static void backend_keys_become_settings(void **state)
     (void)state;
     struct run r = fresh();
     const struct sync_settings *set = &r.settings;
-    const char *words[] = {"wire=bf16",          "servers=tcp://a:1,tcp://b:2",
-                           "bucket_mb=25",       "wire=fp16",
-                           "consistency=ssp:3",  "update=worker",
-                           "algorithm=tree",     "transport=mpi",
-                           "inject=delay:5:100", "staging=always"};
+    const char *words[] = {"wire=bf16",
+                           "servers=tcp://a:1,tcp://b:2",
+                           "bucket_mb=25",
+                           "wire=fp16",
+                           "consistency=ssp:3",
+                           "update=worker",
+                           "algorithm=tree",
+                           "transport=mpi",
+                           "inject=delay:5:100@3",
+                           "staging=always"};
     assert_int_equal(parse(&r, 10, words), 0);
     assert_int_equal(set->wire, DTYPE_F16);
     assert_int_equal(set->servers.count, 2);
@@ -171,6 +176,7 @@ static void backend_keys_become_settings(void **state)
     assert_int_equal(set->inject.kind, FAULT_DELAY);
     assert_int_equal(set->inject.at, 5);
     assert_int_equal(set->inject.ms, 100);
+    assert_int_equal(set->inject.rank, 3);
     assert_int_equal(set->staging, STAGING_ALWAYS);
     assert_int_equal(set->slice_kb, 256);
     assert_true(config_asked(&r, "wire") && config_asked(&r, "servers"));
@@ -184,6 +190,12 @@ static void backend_keys_become_settings(void **state)
     assert_int_equal(config_set(&r, "inject", "bang:1"), -1);
     assert_says("bang");
     assert_int_equal(config_set(&r, "inject", "delay:1"), -1);
+    assert_int_equal(config_set(&r, "inject", "kill:1@"), -1);
+    assert_int_equal(config_set(&r, "inject", "kill:1@-1"), -1);
+    assert_int_equal(config_set(&r, "inject", "kill:1@4096"), -1);
+    assert_int_equal(config_set(&r, "inject", "kill:1@2x"), -1);
+    assert_int_equal(config_set(&r, "inject_rank", "1"), -1);
+    assert_non_null(strstr(fail_message(), "try: inject=kill:10@1"));
     assert_int_equal(config_set(&r, "inject", "kill"), -1);
     assert_says("want delay:STEP:MS, or KIND:STEP with fail, kill, nan or inf");
     char full[CONFIG_PATH + 8];
@@ -305,9 +317,8 @@ static void checks_of_a_world(void **state)
     } cases[] = {
         {{"straggler=1:2", "batch=2"}, 2, 0},
         {{"straggler=2:2", "batch=2"}, 2, -1},
-        {{"inject=fail:1", "inject_rank=1"}, 2, 0},
-        {{"inject=fail:1", "inject_rank=2"}, 2, -1},
-        {{"inject_rank=2", "batch=2"}, 2, 0}, // nothing is injected
+        {{"inject=fail:1@1", "batch=2"}, 2, 0},
+        {{"inject=fail:1@2", "batch=2"}, 2, -1},
         {{"backup=1", "batch=2"}, 2, 0},
         {{"backup=2", "batch=2"}, 2, -1},
     };

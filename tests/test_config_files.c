@@ -117,6 +117,8 @@ static void run_json_is_read(void **state)
                      0);
     assert_int_equal(r.steps, 7);
     assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}}\n \n"), 0);
+    // A key of an earlier version.
+    assert_int_equal(json(&r, "{\"asked\": {\"inject_rank\": 1}}"), 0);
     assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}} {}"), -1);
     assert_says("run.json: not the run.json of a run");
     assert_int_equal(json(&r, "{\"world\": 2, \"asked\": {\"steps\": 7, "

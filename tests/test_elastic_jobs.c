@@ -55,11 +55,11 @@ static void nothing_is_left_after_the_last_step(void **state)
                 "bind=tcp://127.0.0.1:0 timeout=30 > e.txt 2> said.txt & "
                 "until grep -q @endpoint e.txt; do sleep 0.02; done; "
                 "w='%s steps=20 sync=sps world=2 elastic=1 eval=20 save=20 "
-                "eval_batches=20000 data=big.txt val_fraction=0.9 out=late "
-                "inject_rank=%d'; w=\"$w servers=$(sed -n 's/@endpoint //p' "
+                "eval_batches=20000 data=big.txt val_fraction=0.9 out=late'; "
+                "w=\"$w servers=$(sed -n 's/@endpoint //p' "
                 "e.txt)\"; back=%d; other=%d; "
                 "trainer $w rank=$other & a=$!; "
-                "trainer $w rank=$back inject=kill:10; "
+                "trainer $w rank=$back inject=kill:10@$back; "
                 "until [ \"$(wc -l < late/steps.$other.csv)\" = 20 ]; do "
                 "kill -0 $a || exit 1; sleep 0.02; done; "
                 "sleep 0.2; kill -STOP $a; "
@@ -67,7 +67,7 @@ static void nothing_is_left_after_the_last_step(void **state)
                 "until grep -q \"rank $back joins from step\" said.txt; do "
                 "sleep 0.02; done; kill -CONT $a; "
                 "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb",
-                tiny, back, back, !back);
+                tiny, back, !back);
         assert_prints(&j, "joins a running job after its step 20\n");
         assert_prints(&j, "ended 0 0");
         assert_true(job_has("late/checkpoint-20"));
@@ -108,7 +108,7 @@ static void tokens_count_what_was_trained_on(void **state)
         const char *words;
         int gradients;
     } runs[] = {
-        {"sync=sps workers=2 elastic=1 inject=kill:10 inject_rank=1", 29},
+        {"sync=sps workers=2 elastic=1 inject=kill:10@1", 29},
         {"sync=dps workers=3 backup=1", 40},
         {"sync=sps workers=2 consistency=asp mistake_own_steps=1:4", 24},
         {"sync=sps workers=2 consistency=ssp:1", 40},
@@ -181,8 +181,8 @@ static void the_last_step_is_saved(void **state)
     for (int restarts = 0; restarts < 3; restarts += 2) {
         job_run(&j, 60,
                 "rm -rf saved; lockstep train %s sync=dps servers=2 workers=3 "
-                "elastic=1 eval=0 save=20 steps=60 inject=kill:30 "
-                "inject_rank=0 restarts=%d out=saved",
+                "elastic=1 eval=0 save=20 steps=60 inject=kill:30@0 "
+                "restarts=%d out=saved",
                 tiny, restarts);
         assert_status(&j, restarts == 0);
         assert_true(job_has("saved/checkpoint-60") == (restarts == 2));
@@ -202,7 +202,7 @@ static void a_worker_starts_again_without_checkpoints(void **state)
     struct job j;
     job_run(&j, 60,
             "lockstep train %s sync=dps workers=2 elastic=1 eval=0 steps=40 "
-            "inject=kill:10 inject_rank=1 restarts=1 out=unsaved",
+            "inject=kill:10@1 restarts=1 out=unsaved",
             tiny);
     assert_status(&j, 0);
     assert_prints(&j, "restart 1 of 1, of rank 1 alone");

@@ -175,8 +175,8 @@ static void one_overflow_skips_the_step_everywhere(void **state)
     for (int b = 0; b < BACKENDS; b++) {
         job_run(&j, 100,
                 "rm -rf over; lockstep train %s steps=6 sync=%s workers=3 "
-                "batch=4 precision=fp16 loss_scale=128 inject=inf:3 "
-                "inject_rank=1 verify=1 out=%s/over",
+                "batch=4 precision=fp16 loss_scale=128 inject=inf:3@1 "
+                "verify=1 out=%s/over",
                 same, backends[b], job_dir());
         assert_ok(&j);
         for (int r = 0; r < 3; r++) {
@@ -194,7 +194,7 @@ static void one_nan_stops_all(void **state)
     for (int b = 0; b < CARRIED; b++) {
         job_run(&j, 100,
                 "rm -rf nan; lockstep train %s steps=6 sync=%s workers=4 "
-                "batch=3 inject=nan:3 inject_rank=2 out=%s/nan",
+                "batch=3 inject=nan:3@2 out=%s/nan",
                 same, backends[b], job_dir());
         if (j.status != 1 || !strstr(j.out, "the gradient of "))
             print_message("%s: %d: %s\n", backends[b], j.status, j.out);
@@ -212,9 +212,8 @@ static void faults_are_named(void **state)
     static const struct {
         const char *extra, *expect;
     } cases[] = {
-        {"inject=kill:3 inject_rank=1 mesh=dp3",
-         "rank 1 (dp 1): killed by signal 9"},
-        {"inject=fail:3 inject_rank=2", "fails on purpose"},
+        {"inject=kill:3@1 mesh=dp3", "rank 1 (dp 1): killed by signal 9"},
+        {"inject=fail:3@2", "fails on purpose"},
         {"inject=kill:1", "killed by signal 9"},
     };
     struct job j;
@@ -394,7 +393,7 @@ static void an_elastic_job_survives_a_dead_worker(void **state)
             "straggler=0:10 slice_kb=16'; "
             "trainer $w rank=0 servers=$s & a=$!; "
             "trainer $w rank=1 servers=$s & b=$!; "
-            "trainer $w rank=2 servers=$s inject=kill:10 inject_rank=2; "
+            "trainer $w rank=2 servers=$s inject=kill:10@2; "
             "until [ $(wc -l < e/steps.0.csv) -gt 30 ]; do sleep 0.02; done; "
             "trainer $w rank=2 servers=$s; c=$?; "
             "wait $a; ra=$?; wait $b; rb=$?; wait; echo $ra $rb $c; "
@@ -424,7 +423,7 @@ static void a_late_worker_catches_up(void **state)
     double step[MAX];
     job_run(&j, 90,
             "lockstep train %s steps=40 sync=sps workers=3 backup=1 timeout=20 "
-            "inject=delay:5:1000 inject_rank=2 verify=20 out=backup",
+            "inject=delay:5:1000@2 verify=20 out=backup",
             same);
     assert_ok(&j);
     for (int r = 0; r < 3; r++) {
@@ -445,7 +444,7 @@ static void the_first_to_end_waits_for_the_last(void **state)
     for (int i = 0; i < 2; i++) {
         job_run(&j, 60,
                 "rm -rf late; lockstep train %s steps=4 sync=sps workers=3 %s "
-                "timeout=2 inject=delay:3:5000 inject_rank=1 out=late",
+                "timeout=2 inject=delay:3:5000@1 out=late",
                 same, ways[i]);
         assert_ok(&j);
         int n = job_column("late", "step", 1, step, MAX);

@@ -90,6 +90,16 @@ static void bytes_of_stages_and_slices(void **state)
     assert_true(law_mesh_slices(&m) == M * (10 * 4 * N * C + 3 * 4 * N) + 8);
     m.recompute = 1;
     assert_int_equal(law_mesh_joins(&m, true), 3 * 2 + 1);
+    m.recompute = 0;
+    m.sequence = 1; // half a join is a sum, and rows travel in 16 bits
+    assert_true(law_mesh_slices(&m) ==
+                M * (10 * 2 * N * C + 14 * N * C + 5 * 8 * C + 3 * 4 * N) + 8);
+    m.recompute = 1; // one more sum and two more gathers for each layer
+    assert_true(law_mesh_slices(&m) ==
+                M * (12 * 2 * N * C + 18 * N * C + 5 * 8 * C + 3 * 4 * N) + 8);
+    m.stages = 3; // a slice sends its rows only
+    m.stage = 1;
+    assert_true(law_mesh_stages(&m) == 2 * M * N * C + 16 * 2);
 }
 
 static void links_are_fitted_to_times(void **state)

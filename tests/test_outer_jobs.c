@@ -29,7 +29,7 @@ static void a_restarted_job_ends_with_the_same_files(void **state)
                 "rm -rf calm ill; lockstep train %s sync=outer every=5 %s "
                 "workers=2 steps=33 save=10 verify=5 out=calm && lockstep "
                 "train %s sync=outer every=5 %s workers=2 steps=33 save=10 "
-                "verify=5 restarts=1 inject=kill:17 inject_rank=%d out=ill",
+                "verify=5 restarts=1 inject=kill:17@%d out=ill",
                 tiny, ways[i], tiny, ways[i], i);
         assert_ok(&j);
         assert_prints(&j, "restart 1 of 1 in 1 s, from checkpoint-10");
@@ -164,7 +164,7 @@ static void impossible_settings_are_refused(void **state)
         {"shard=2", "shard=2: outer has no such setting"},
         {"save=4 save_async=1 out=no", "try: save_async=0"},
         {"carrier=library transport=tcp", "try: carrier=ring"},
-        {"inject=nan:2 inject_rank=1", "the gradient of"},
+        {"inject=nan:2@1", "the gradient of"},
     };
     struct job j;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -36,7 +36,7 @@ static void files_equal_those_of_the_ring(void **state)
         {"accum=2", {"dataparallel", "dataparallel transport=tcp"}},
         {"accum=2 staging=always", {"ring", "dataparallel"}},
         {"precision=bf16 dropout=0.1", {"dataparallel", "ring"}},
-        {"precision=fp16 loss_scale=128 inject=inf:2 inject_rank=1",
+        {"precision=fp16 loss_scale=128 inject=inf:2@1",
          {"dataparallel", "dataparallel"}},
     };
     struct job j;
@@ -98,8 +98,8 @@ static void faults_and_bad_settings_are_named(void **state)
     static const struct {
         const char *words, *says;
     } cases[] = {
-        {"inject=nan:3 inject_rank=2", "the gradient of "},
-        {"inject=kill:3 inject_rank=1", "killed by signal 9"},
+        {"inject=nan:3@2", "the gradient of "},
+        {"inject=kill:3@1", "killed by signal 9"},
         {"inject=kill:3", "killed by signal 9"},
         {"wire=fp16", "dataparallel has no such setting"},
         {"elastic=1", "dataparallel has no such setting"},

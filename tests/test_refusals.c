@@ -48,7 +48,7 @@ static void wrong_settings_are_refused(void **state)
         {"sync=ring workers=2 iface=nosuch0 transport=tcp", "iface=nosuch0"},
         {"sync=sps workers=2 iface=nosuch0", "nosuch0"},
         {"sync=ring workers=2 straggler=9:2", "no rank 9 of 2"},
-        {"sync=ring workers=2 inject=fail:1 inject_rank=7", "no rank 7 of 2"},
+        {"sync=ring workers=2 inject=fail:1@7", "no rank 7 of 2"},
         {"sync=sps workers=2 elastic=1 backup=1", "backup=1 requires"},
         {"sync=dps workers=2 backup=2", "backup=2 of 2 workers"},
         {"sync=dps workers=2 servers=0", "servers=0"},

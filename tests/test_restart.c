@@ -32,7 +32,7 @@ static void kill_at(const char *way, int step, int rank)
     char from[64];
     job_run(&j, 100,
             "rm -rf ill; lockstep train %s sync=%s workers=2 steps=60 save=10 "
-            "restarts=1 inject=kill:%d inject_rank=%d out=ill",
+            "restarts=1 inject=kill:%d@%d out=ill",
             tiny, way, step, rank);
     assert_status(&j, 0);
     snprintf(from, sizeof from,
@@ -59,8 +59,10 @@ static void kill_at(const char *way, int step, int rank)
     assert_true(job_summary("ill", "restarts") == 1);
     assert_true(job_summary("ill", "steps_lost") >= done - saved);
     assert_true(done == saved || job_summary("ill", "seconds_lost") > 0);
-    job_run(&j, 20, "grep -q '\"name\": \"restarts\"' ill/trace.json && "
-                    "grep -q '\"inject\":.*\"kill:%d\"' ill/run.json", step);
+    job_run(&j, 20,
+            "grep -q '\"name\": \"restarts\"' ill/trace.json && "
+            "grep -q '\"inject\":.*\"kill:%d[\"@]' ill/run.json",
+            step);
     assert_status(&j, 0);
 }
 
@@ -203,8 +205,8 @@ static void the_other_workers_go_on(void **state)
     for (int rank = 0; rank < 2; rank++) {
         job_run(&j, 60,
                 "rm -rf on; lockstep train %s sync=sps workers=2 elastic=1 "
-                "steps=1000000 save=100 restarts=1 inject=kill:25 "
-                "inject_rank=%d trace=off out=on & p=$!; "
+                "steps=1000000 save=100 restarts=1 inject=kill:25@%d "
+                "trace=off out=on & p=$!; "
                 "until [ \"$(tail -n 1 on/steps.%d.csv 2>&1 | cut -d, -f24)\" "
                 "= 1 ]; do sleep 0.02; done; " // restarts
                 "kill $p; wait $p",

@@ -121,14 +121,14 @@ static void one_rank_is_not_finite(void **state)
     for (int shard = 2; shard <= 3; shard++) {
         job_run(&j, 60,
                 "rm -rf odd; lockstep train %s channels=96 sync=zero shard=%d "
-                "workers=3 batch=1 steps=4 inject=nan:3 inject_rank=2 out=odd",
+                "workers=3 batch=1 steps=4 inject=nan:3@2 out=odd",
                 same, shard);
         assert_int_equal(j.status, 1);
         assert_non_null(strstr(j.out, "step 3: the gradient of "));
         job_run(&j, 60,
                 "rm -rf odd; lockstep train %s channels=96 sync=zero shard=%d "
                 "workers=3 batch=1 steps=4 verify=1 precision=fp16 "
-                "loss_scale=128 inject=inf:2 inject_rank=1 out=odd",
+                "loss_scale=128 inject=inf:2@1 out=odd",
                 same, shard);
         assert_ok(&j);
         for (int r = 0; r < 3; r++) {

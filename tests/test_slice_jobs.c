@@ -52,17 +52,28 @@ static int chunk(int n, int slices, int r)
 }
 
 // The payload that a slice sends in a step over TCP, in bytes (train/slices.h).
-static double law(int slices, int r)
+// `rows` is 0, or with tp_sequence=1 the bytes of a number of the model.
+static double law(int slices, int r, int rows)
 {
     int n = B * T * C, part = 3 * B * T;
     int join = 2 * n - chunk(n, slices, r) - chunk(n, slices, r + 1);
     int loss = slices * part - part, norm = 8 * (slices - 1);
-    return 4.0 * MICRO * ((4 * L + 2) * join + loss) + norm;
+    if (!rows)
+        return 4.0 * MICRO * ((4 * L + 2) * join + loss) + norm;
+    int sums = n - C * chunk(B * T, slices, r);
+    int gathers = n - C * chunk(B * T, slices, r + 1);
+    int norms = (2 * L + 1) * 2 * C * (slices - 1);
+    return MICRO * (4.0 * ((4 * L + 2) * sums + norms + loss) +
+                    rows * (6.0 * L + 2) * gathers) +
+           norm;
 }
 
 static void check_slices(int slices, const char *words, double within)
 {
     char all[256];
+    int rows = !strstr(words, "tp_sequence=1") ? 0
+               : strstr(words, "bf16")         ? 2
+                                               : 4;
     snprintf(all, sizeof all, "sync=ring mesh=tp%d steps=%d verify=1 %s",
              slices, STEPS, words);
     train(all, "slices");
@@ -70,8 +81,8 @@ static void check_slices(int slices, const char *words, double within)
         double sent[8], came[8];
         assert_int_equal(job_column("slices", "slice_tx", r, sent, 8), STEPS);
         assert_int_equal(job_column("slices", "slice_rx", r, came, 8), STEPS);
-        assert_true(sent[STEPS - 1] == law(slices, r));
-        assert_true(came[STEPS - 1] == law(slices, r + slices - 1));
+        assert_true(sent[STEPS - 1] == law(slices, r, rows));
+        assert_true(came[STEPS - 1] == law(slices, r + slices - 1, rows));
         assert_true(last_loss("slices", r) == last_loss("slices", 0));
         assert_true(fabs(last_loss("slices", r) - last_loss("whole", 0)) <
                     within);
@@ -101,8 +112,42 @@ static void slices_train_as_the_whole(void **state)
     check_spans();
     check_slices(2, "transport=tcp", 1e-5);
     check_slices(3, "transport=tcp", 1e-5);
+    check_slices(2, "transport=tcp tp_sequence=1", 1e-5);
+    check_slices(3, "transport=tcp tp_sequence=1", 1e-5);
     train("sync=local steps=4 precision=bf16", "whole");
     check_slices(2, "precision=bf16", 2e-3);
+    check_slices(2, "transport=tcp tp_sequence=1 precision=bf16", 2e-3);
+}
+
+// In shared memory rows have the same bits as over TCP, also with recompute.
+static void rows_have_the_same_bits_everywhere(void **state)
+{
+    (void)state;
+    const char *job = "sync=ring mesh=tp3 tp_sequence=1 steps=4 save=4";
+    char words[256];
+    train(job, "memory");
+    snprintf(words, sizeof words, "%s transport=tcp recompute=1", job);
+    train(words, "again");
+    assert_same_files("memory", "again", 4);
+}
+
+// Slices that sleep make the exchanges of training, but for the loss.
+static void paced_slices_move_the_same_bytes(void **state)
+{
+    (void)state;
+    for (int rows = 0; rows <= 4; rows += 4) {
+        char words[256];
+        snprintf(words, sizeof words,
+                 "sync=ring mesh=tp3 transport=tcp steps=2 pace=1,1 "
+                 "tp_sequence=%d",
+                 rows > 0);
+        train(words, "paced");
+        for (int r = 0; r < 3; r++) {
+            double sent[4], loss = MICRO * 4 * 2 * 3 * B * T;
+            assert_int_equal(job_column("paced", "slice_tx", r, sent, 4), 2);
+            assert_true(sent[1] == law(3, r, rows) - loss);
+        }
+    }
 }
 
 // ---- with replicas and stages
@@ -133,6 +178,38 @@ static void slices_of_replicas_and_stages(void **state)
     job_run(&j, 60, "lockstep report cube >/dev/null && head -2 cube/runs.csv");
     assert_ok(&j);
     assert_prints(&j, ",8,0,12,"); // workers, servers, global_batch
+}
+
+// With divided rows, stages pass on the rows of a slice. A run with whole rows
+// continues it.
+static void rows_of_replicas_and_stages(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "sync=ring mesh=dp2,pp2,tp2 chunks=2 accum=4 batch=1 stages=1,1,2,1",
+        "sync=zero mesh=dp2,tp2", "sync=ring mesh=pp2,tp3 pipeline=gpipe"};
+    char words[256];
+    for (int i = 0; i < 3; i++) {
+        struct job j;
+        bool last = i == 2;
+        train(last     ? "sync=local steps=4 eval=4 eval_batches=2"
+              : i == 1 ? "sync=ring mesh=dp2 steps=4 eval=4 eval_batches=2"
+                       : "sync=ring mesh=dp2 steps=4 eval=4 eval_batches=2 "
+                         "accum=4 batch=1",
+              "whole");
+        snprintf(words, sizeof words,
+                 "steps=2 save=2 verify=1 tp_sequence=1 %s", ways[i]);
+        train(words, "rows");
+        snprintf(words, sizeof words, "%s", ways[i]);
+        job_run(&j, 100,
+                "%s %s steps=4 save=4 eval=4 eval_batches=2 resume=auto "
+                "verify=1 out=rows %s",
+                same, ways[i], last ? "tp_sequence=0" : "");
+        assert_ok(&j);
+        assert_true(fabs(last_loss("rows", 0) - last_loss("whole", 0)) < 1e-5);
+        assert_true(fabs(job_summary("rows", "final_val_loss") -
+                         job_summary("whole", "final_val_loss")) < 1e-5);
+    }
 }
 
 // ---- from mesh to mesh
@@ -204,14 +281,14 @@ static void a_lost_slice_is_named_by_its_place(void **state)
     (void)state;
     struct job j;
     job_run(&j, 60,
-            "%s sync=ring mesh=dp2,tp2 steps=100000 inject=kill:3 "
-            "inject_rank=3 out=killed",
+            "%s sync=ring mesh=dp2,tp2 steps=100000 inject=kill:3@3 "
+            "out=killed",
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "rank 3 (dp 1, tp 1): killed by signal 9");
     job_run(&j, 60,
             "%s sync=ring mesh=tp2 steps=100000 timeout=2 "
-            "inject=delay:3:20000 inject_rank=1 out=stopped",
+            "inject=delay:3:20000@1 out=stopped",
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "rank 1 (tp 1)");
@@ -226,13 +303,19 @@ static void too_many_slices_are_refused(void **state)
     assert_status(&j, 1);
     assert_prints(&j, "5 heads and 257 words in 6 slices leave a slice without "
                       "a head or a word; try: tp5 or fewer");
+    job_run(&j, 30, "%s sync=ring mesh=dp2 tp_sequence=1 out=none", same);
+    assert_status(&j, 1);
+    assert_prints(&j, "is for the slices of a mesh; try: mesh=tp2");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_train_as_the_whole),
+        cmocka_unit_test(rows_have_the_same_bits_everywhere),
+        cmocka_unit_test(paced_slices_move_the_same_bytes),
         cmocka_unit_test(slices_of_replicas_and_stages),
+        cmocka_unit_test(rows_of_replicas_and_stages),
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
         cmocka_unit_test(replicas_of_unequal_slices_agree),
         cmocka_unit_test(a_lost_slice_is_named_by_its_place),

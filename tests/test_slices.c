@@ -1,165 +1,31 @@
 // test_slices.c - a model in slices computes the same as the whole model: its
 // gradients are as near to double precision as the whole model's, and its
 // dropout masks are the same. Tensors that all slices have stay bit-identical.
-// The number of joins is that of the law.
+// The number of exchanges is that of the law. All this is so with whole rows
+// between the products, and with divided ones (model_slices.sequence).
 //
-// All slices are models in this process. Each has a thread of its own, and they
-// exchange numbers at a barrier. No size divides evenly.
+// All slices are models in this process (slice_members.h). No size divides
+// evenly.
 
 #include "base/base.h"
 #include "base/rng.h"
 #include "model/part.h"
+#include "sync/law_mesh.h"
 #include "tests/reference_gpt2.h"
+#include "tests/slice_members.h"
 #include "tests/test.h"
 #include "tests/tiny_model.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
-enum { LAYERS = 3, CHANNELS = 35, SLICES = 4, STEPS = 20, SUM = 64 * CHANNELS };
+enum { LAYERS = 3, CHANNELS = 35, SLICES = MEMBERS, STEPS = 20 };
 
 static const struct model_config odd = {.layers = LAYERS,
                                         .heads = 5,
                                         .channels = CHANNELS,
                                         .context = 13,
                                         .vocab = 31};
-
-// ---- slices that exchange
-
-struct world {
-    pthread_barrier_t barrier;
-    int n;
-    float *at[SLICES]; // the buffer that each member exchanges now
-};
-
-struct member {
-    struct world *world;
-    int rank, joins;
-    struct model_slices slices;
-    float sum[SUM];
-    struct bench b;
-    float loss, eval;
-    pthread_t thread;
-};
-
-static void publish(struct member *m, float *v)
-{
-    m->world->at[m->rank] = v;
-    pthread_barrier_wait(&m->world->barrier);
-}
-
-static int join(void *ctx, float *v, size_t n)
-{
-    struct member *m = ctx;
-    float all[SUM];
-    assert_true(n <= SUM);
-    publish(m, v);
-    for (size_t i = 0; i < n; i++) {
-        all[i] = 0;
-        for (int r = 0; r < m->world->n; r++)
-            all[i] += m->world->at[r][i];
-    }
-    pthread_barrier_wait(&m->world->barrier);
-    memcpy(v, all, n * sizeof *v);
-    m->joins++;
-    return 0;
-}
-
-static int gather(void *ctx, float *v, size_t each)
-{
-    struct member *m = ctx;
-    publish(m, v);
-    for (int r = 0; r < m->world->n; r++)
-        if (r != m->rank)
-            memcpy(v + (size_t)r * each, m->world->at[r] + (size_t)r * each,
-                   each * sizeof *v);
-    pthread_barrier_wait(&m->world->barrier);
-    return 0;
-}
-
-static int copy_in(void *ctx, size_t off, size_t n, size_t at)
-{
-    struct bench *const *both = ctx;
-    memcpy(both[0]->params + off, both[1]->params + at, n * sizeof(float));
-    return 0;
-}
-
-static void open_member(struct member *m, const struct bench *whole)
-{
-    struct bench from = *whole, *both[] = {&m->b, &from};
-    struct model_job job = whole->job;
-    m->b = *whole;
-    assert_int_equal(part_slice(&whole->job.config, m->world->n, m->rank,
-                                &job.config),
-                     0);
-    size_t n = m->b.n = model_nparams(&job.config);
-    m->b.params = job.params = mem_alloc(n, sizeof(float));
-    m->b.grads = job.grads = mem_alloc(n, sizeof(float));
-    memset(job.grads, 0xff, n * sizeof(float));
-    memset(m->sum, 0xff, sizeof m->sum);
-    m->slices = (struct model_slices){join, gather, m, m->sum};
-    job.slices = &m->slices;
-    part_ranges(&job.config, 0, n, copy_in, both);
-    m->b.job = job;
-    assert_int_equal(model_open(&m->b.m, &job), 0);
-}
-
-// Runs `body` as every slice of the model at the same time. The caller calls
-// end_slices().
-static struct member *run_slices(const struct bench *whole, int slices,
-                                 void *(*body)(void *))
-{
-    struct world *w = mem_alloc(1, sizeof *w);
-    struct member *all = mem_alloc((size_t)slices, sizeof *all);
-    w->n = slices;
-    pthread_barrier_init(&w->barrier, NULL, (unsigned)slices);
-    for (int r = 0; r < slices; r++) {
-        all[r].world = w;
-        all[r].rank = r;
-        open_member(&all[r], whole);
-    }
-    for (int r = 0; r < slices; r++)
-        assert_int_equal(pthread_create(&all[r].thread, NULL, body, &all[r]),
-                         0);
-    for (int r = 0; r < slices; r++)
-        pthread_join(all[r].thread, NULL);
-    return all;
-}
-
-static void end_slices(struct member *all)
-{
-    struct world *w = all->world;
-    for (int r = 0; r < w->n; r++) {
-        model_close(&all[r].b.m);
-        mem_free(all[r].b.params);
-        mem_free(all[r].b.grads);
-    }
-    pthread_barrier_destroy(&w->barrier);
-    mem_free(w);
-    mem_free(all);
-}
-
-static int copy_out(void *ctx, size_t off, size_t n, size_t at)
-{
-    float *const *both = ctx;
-    memcpy(both[0] + at, both[1] + off, n * sizeof(float));
-    return 0;
-}
-
-// Assembles the whole model's vector from those of all slices. The caller frees
-// it.
-static float *assembled(struct member *all, bool grads)
-{
-    struct model_config whole = part_whole(&all->b.job.config);
-    float *out = mem_alloc(model_nparams(&whole), sizeof *out);
-    for (int r = 0; r < all->world->n; r++) {
-        struct bench *b = &all[r].b;
-        float *both[] = {out, grads ? b->grads : b->params};
-        part_counted_ranges(&b->job.config, 0, b->n, copy_out, both);
-    }
-    return out;
-}
 
 // ---- what a slice is
 
@@ -290,6 +156,13 @@ static void *train_once(void *arg)
     return NULL;
 }
 
+static void *train_rows(void *arg)
+{
+    struct member *m = arg;
+    m->loss = train(&m->b);
+    return NULL;
+}
+
 // The whole model on one thread, with weights that 16-bit formats hold exactly.
 static struct bench begin_whole(enum dtype format, bool recompute, float drop)
 {
@@ -305,16 +178,26 @@ static struct bench begin_whole(enum dtype format, bool recompute, float drop)
     return b;
 }
 
-// The joins of forward and backward together. With recompute, backward repeats
-// one join of forward in each layer.
-static int joins(bool recompute)
+// A member has made the exchanges that the law says: `steps` times those of
+// forward and backward, and `evals` times those of an evaluation.
+static void check_exchanges(const struct member *m, int steps, int evals)
 {
-    return 4 * LAYERS + 2 + (recompute ? LAYERS : 0);
+    const struct law_mesh l = {.stages = 1,
+                               .layers = LAYERS,
+                               .slices = m->world->n,
+                               .recompute = m->b.job.recompute,
+                               .sequence = m->slices.sequence};
+    int joins = law_mesh_joins(&l, false), rows = law_mesh_gathers(&l, false);
+    assert_int_equal(m->joins, steps * (joins + law_mesh_joins(&l, true)) +
+                                   evals * joins);
+    // an evaluation gathers the head's input, too
+    assert_int_equal(m->gathers, steps * (rows + law_mesh_gathers(&l, true)) +
+                                     evals * (rows + l.sequence));
+    assert_int_equal(m->norms, steps * law_mesh_norms(&l, true));
 }
 
-static void slices_are_as_near_to_the_truth(void **state)
+static void check_truth(bool sequence)
 {
-    (void)state;
     struct bench b = begin_whole(DTYPE_F32, false, 0);
     struct truth *t = find_truth(&b);
     end(&b);
@@ -325,7 +208,7 @@ static void slices_are_as_near_to_the_truth(void **state)
         double local = error_of(b.grads, t);
         assert_int_equal(model_eval(b.m, b.x, b.y, ROWS, &eval), 0);
         for (int slices = 2; slices <= SLICES; slices++) {
-            struct member *all = run_slices(&b, slices, train_once);
+            struct member *all = run_slices(&b, slices, sequence, train_once);
             float *grads = assembled(all, true);
             double error = error_of(grads, t);
             if (error > 1.5 * local)
@@ -335,7 +218,7 @@ static void slices_are_as_near_to_the_truth(void **state)
             for (int r = 0; r < slices; r++) {
                 assert_true(all[r].loss == all[0].loss);
                 assert_true(all[r].eval == all[0].eval);
-                assert_int_equal(all[r].joins, joins(again) + 2 * LAYERS + 1);
+                check_exchanges(&all[r], 1, 1);
             }
             double bound = 1.5 * fabs(loss - t->loss) + 1e-6 * t->loss;
             assert_true(fabs(all->loss - t->loss) <= bound);
@@ -346,6 +229,34 @@ static void slices_are_as_near_to_the_truth(void **state)
         end(&b);
     }
     mem_free(t);
+}
+
+static void slices_are_as_near_to_the_truth(void **state)
+{
+    (void)state;
+    check_truth(false);
+}
+
+static void slices_of_rows_are_as_near(void **state)
+{
+    (void)state;
+    check_truth(true);
+}
+
+// Two tokens in four slices: two slices have no row of the residual stream.
+static void a_slice_may_have_no_rows(void **state)
+{
+    (void)state;
+    struct model_config c = odd;
+    struct bench b = begin(c, DTYPE_F32, 1, 2);
+    float loss = train(&b);
+    struct member *all = run_slices(&b, SLICES, true, train_rows);
+    float *grads = assembled(all, true);
+    assert_true(fabsf(all->loss - loss) <= 1e-6f * loss);
+    assert_true(distance(grads, b.grads, b.n) <= 1e-5);
+    mem_free(grads);
+    end_slices(all);
+    end(&b);
 }
 
 // ---- training
@@ -379,12 +290,11 @@ static const float *replicated(const struct member *m, int i, size_t *n)
 
 // Trains with dropout. The masks must be those of the whole model: other masks
 // would change the first digits of the parameters.
-static void replicas_stay_equal_to_the_bit(void **state)
+static void check_bits(bool sequence)
 {
-    (void)state;
     for (int k = 0; k < 6; k++) {
         struct bench b = begin_whole((enum dtype)(k / 2), k % 2, 0.1f);
-        struct member *all = run_slices(&b, 2 + k % 3, train_long);
+        struct member *all = run_slices(&b, 2 + k % 3, sequence, train_long);
         int count = 0;
         for (int i = 0; i < model_ntensors(&odd); i++)
             for (int r = 1; r < all->world->n; r++) {
@@ -395,7 +305,7 @@ static void replicas_stay_equal_to_the_bit(void **state)
                 count += r == 1 && n;
             }
         assert_int_equal(count, 1 + 6 * LAYERS + 2); // wpe, ln, biases
-        assert_int_equal(all->joins, STEPS * joins(k % 2));
+        check_exchanges(all, STEPS, 0);
         float *params = assembled(all, false), *before = copy(b.params, b.n);
         for (int step = 1; step <= STEPS; step++)
             descend(&b, step);
@@ -412,12 +322,27 @@ static void replicas_stay_equal_to_the_bit(void **state)
     }
 }
 
+static void replicas_stay_equal_to_the_bit(void **state)
+{
+    (void)state;
+    check_bits(false);
+}
+
+static void slices_of_rows_stay_equal(void **state)
+{
+    (void)state;
+    check_bits(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_tile_the_model),
         cmocka_unit_test(slices_are_as_near_to_the_truth),
+        cmocka_unit_test(slices_of_rows_are_as_near),
+        cmocka_unit_test(a_slice_may_have_no_rows),
         cmocka_unit_test(replicas_stay_equal_to_the_bit),
+        cmocka_unit_test(slices_of_rows_stay_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

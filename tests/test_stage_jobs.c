@@ -233,7 +233,7 @@ static void an_overflow_of_the_last_stage_is_skipped(void **state)
     struct job j;
     job_run(&j, 60,
             "%s sync=ring mesh=dp2,pp2 precision=fp16 accum=3 steps=6 verify=1 "
-            "inject=inf:4 inject_rank=1 out=inf",
+            "inject=inf:4@1 out=inf",
             same);
     assert_ok(&j);
     assert_prints(&j, "step 4: the gradient overflows");
@@ -265,13 +265,13 @@ static void a_lost_stage_is_named_by_its_place(void **state)
     struct job j;
     job_run(&j, 60,
             "%s sync=ring mesh=dp2,pp2 accum=3 steps=100000 "
-            "inject=kill:3 inject_rank=3 out=killed",
+            "inject=kill:3@3 out=killed",
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "rank 3 (dp 1, pp 1): killed by signal 9");
     job_run(&j, 60,
             "%s sync=ring mesh=pp2 accum=3 steps=100000 timeout=2 "
-            "inject=delay:3:20000 inject_rank=1 out=stopped",
+            "inject=delay:3:20000@1 out=stopped",
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "nothing from rank 1 (pp 1) for 4 s");

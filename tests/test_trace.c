@@ -263,6 +263,26 @@ static void times(void **state)
     assert_int_equal(times_of(NULL, &t), 0);
 }
 
+// Waiting for other stages and slices is no transfer of the worker's own
+// exchange, whether a lane records one or not.
+static void parts_are_waits(void **state)
+{
+    (void)state;
+    for (int lanes = 0; lanes < 2; lanes++) {
+        struct times t = {.seconds = {[SPAN_FORWARD] = 2,
+                                      [SPAN_BUBBLE] = 3,
+                                      [SPAN_JOIN] = 4,
+                                      [SPAN_READY] = 1},
+                          .comm_s = lanes,
+                          .exposed_s = lanes,
+                          .kept_s = 10};
+        assert_int_equal(times_write(&t, dir, "0", false), 0);
+        const char *csv = read_all("breakdown.0.csv");
+        assert_true(fabs(share_of(csv, "exposed") - 0.1) < 1e-4);
+        assert_true(fabs(share_of(csv, "wait") - 0.7) < 1e-4);
+    }
+}
+
 static void put_file(const char *name, const char *text)
 {
     FILE *f = fopen(under(name), "w");
@@ -456,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(for_hta, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(times, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(goes_on, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(parts_are_waits, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(parts_add_up, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(samples, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(events, make_dir, remove_dir),

@@ -237,7 +237,7 @@ def a_rank_that_was_behind_may_lack_steps(folder):
     """Under ssp a job that is restarted goes on from worker 0's step, at all ranks."""
     loose = "sync=sps", "workers=2", "consistency=ssp:1"
     for name, words, mark in [("straight", (), "WRONG"), (
-            "behind", ("restarts=1", "inject=kill:5", "inject_rank=1"), "--")]:
+            "behind", ("restarts=1", "inject=kill:5@1"), "--")]:
         train(folder / name, *loose, *words)
         assert verify(folder / name)[0] == 0
         change("tokens", 5, -1000)(folder / name)

@@ -90,9 +90,9 @@ def moves_no_cursor(folder):
     run.age(1000)
     done = watch(run.folder, status=1)
     for text in done.stdout, done.stderr:
-        assert "cursor?[2Jx??1m: " in text, done
+        assert "cursor?[2Jx?1m: " in text, done
         assert "\x1b" not in text and "\u009b" not in text, done
-    assert "ring?[2Jx??1m, 1 worker" in done.stdout, done
+    assert "ring?[2Jx?1m, 1 worker" in done.stdout, done
 
 
 def main():

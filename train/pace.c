@@ -13,25 +13,46 @@
 // A backward lowers its watermark at least this many times.
 enum { PARTS = 16 };
 
-// How many sums over slices (joins) an action has.
-static int joins_of(const struct trainer *t, struct action a)
+// What an action exchanges between slices: how many of each kind.
+struct exchanges {
+    int sums, rows, norms;
+};
+
+// A chunk counts as a stage of its own: the first, the last, both or neither.
+static struct exchanges exchanges_of(const struct trainer *t, struct action a)
 {
     int from, to;
+    bool first = stages_is_first(t, a.chunk), last = stages_is_last(t, a.chunk);
+    bool backward = a.kind == ACTION_BACKWARD;
+    if (!slices_job(t))
+        return (struct exchanges){0};
     part_chunk(&t->config, a.chunk, &from, &to);
-    const struct law_mesh law = {.stages = t->plan.stages,
-                                 .stage = t->stage,
+    const struct law_mesh law = {.stages = 3 - first - last,
+                                 .stage = first ? 0 : 1,
                                  .layers = to - from,
-                                 .recompute = t->run.recompute};
-    bool end = a.kind == ACTION_FORWARD ? stages_is_first(t, a.chunk)
-                                        : stages_is_last(t, a.chunk);
-    return law_mesh_layer_joins(&law, a.kind == ACTION_BACKWARD) + end;
+                                 .recompute = t->run.recompute,
+                                 .sequence = t->run.tp_sequence};
+    return (struct exchanges){law_mesh_joins(&law, backward),
+                              law_mesh_gathers(&law, backward),
+                              law_mesh_norms(&law, backward)};
 }
 
-static int join(struct trainer *t)
+// Makes the next exchange of *left in the buffer of the joins.
+static int exchange(struct trainer *t, struct exchanges *left)
 {
     const struct model_slices *s = slices_job(t);
-    size_t n = (size_t)t->run.batch * (size_t)t->config.context;
-    return s->join(s->ctx, s->sum, n * (size_t)t->config.channels);
+    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
+    size_t C = (size_t)t->config.channels;
+    if (left->sums-- > 0)
+        return s->sequence ? s->scatter_rows(s->ctx, s->sum, rows)
+                           : s->join(s->ctx, s->sum, rows * C);
+    if (left->rows-- > 0)
+        return s->gather_rows(s->ctx, s->sum, rows);
+    if (rows < 2 * (size_t)t->config.part.slices)
+        return fail("pace=: %zu tokens are too few for the exchanges of "
+                    "tp_sequence=1; try: a larger batch",
+                    rows);
+    return s->gather(s->ctx, s->sum, 2 * C);
 }
 
 // Lowers the watermark by the fraction `done` of this chunk's range [from, to)
@@ -49,7 +70,8 @@ int pace_action(struct trainer *t, struct action a, const struct model_step *s)
 {
     const struct pace *p = &t->run.pace;
     bool forward = a.kind == ACTION_FORWARD, falls = !forward && s->watermark;
-    int joins = slices_job(t) ? joins_of(t, a) : 0;
+    struct exchanges left = exchanges_of(t, a);
+    int joins = left.sums + left.rows + left.norms;
     int parts = falls && joins + 1 < PARTS ? PARTS : joins + 1, rc = 0;
     double ns = 1e6 * (forward ? p->forward_ms : p->backward_ms) / parts;
     uint64_t begin = now_ns(), joined = t->join_ns;
@@ -60,7 +82,7 @@ int pace_action(struct trainer *t, struct action a, const struct model_step *s)
         if (now < end)
             sleep_ns(end - now);
         if (k <= joins)
-            rc = join(t);
+            rc = exchange(t, &left);
         if (falls)
             fall(t, s, a.chunk, (double)k / parts);
     }

@@ -45,11 +45,13 @@ int run_law_servers(const struct run *r)
     return b->servers > 0 ? 1 : b->servers ? r->settings.servers.count : 0;
 }
 
-// Returns the number of emulated hosts that have only servers.
+// Returns the number of emulated hosts that have only servers. A single server
+// has one if hosts= does not say otherwise.
 static int own_hosts(const struct run *r, int world)
 {
     const char *hosts = strstr(r->net, "hosts=");
-    int n = hosts ? atoi(hosts + strlen("hosts=")) : world;
+    int n = hosts ? atoi(hosts + strlen("hosts="))
+                  : world + (backend_find(r->sync)->servers == 1);
     return n > world ? n - world : 0;
 }
 
@@ -162,6 +164,7 @@ static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
         .layers = layers,
         .stage = stage,
         .recompute = q->r->recompute,
+        .sequence = q->r->tp_sequence,
     };
 }
 
@@ -217,7 +220,7 @@ static double exchange_s(const struct question *q, double bytes)
     struct link link;
     int apart = q->beside ? 0 : run_law_servers(q->r);
     if (read_link(q, &link) || isnan(bytes) ||
-        (apart > 1 && own_hosts(q->r, q->world) < apart))
+        own_hosts(q->r, q->world) < apart)
         return NAN; // no law for servers beside some of the workers
     if (q->row->shards) {
         struct law_step step = shards_step(q);

@@ -26,8 +26,9 @@
 struct slices {
     struct model_slices job;
     struct group *group;
-    int joins;   // since the last norm; numbers their spans
-    bool aligns; // replicas add in a different order on each slice
+    size_t *lengths; // of the chunks of a vector of rows, by slice
+    int joins;       // since the last norm; numbers their spans
+    bool aligns;     // replicas add in a different order on each slice
 };
 
 // Whether the slices have different lengths: 1, 0, or -1 after fail().
@@ -65,9 +66,9 @@ const struct model_slices *slices_job(const struct trainer *t)
 
 // Waits for a ticket. After a failure it sleeps a moment, so that the
 // supervisor sees the death of another slice, the cause, before our exit.
-static int await_slices(struct trainer *t, int rc, uint64_t ticket)
+static int await_slices(struct group *g, int rc, uint64_t ticket)
 {
-    rc = rc || group_await(t->slices->group, ticket) ? -1 : 0;
+    rc = rc || group_await(g, ticket) ? -1 : 0;
     if (rc)
         cluster_let_cause_show();
     return rc;
@@ -75,23 +76,23 @@ static int await_slices(struct trainer *t, int rc, uint64_t ticket)
 
 typedef int group_verb(struct group *, const struct group_vector *, uint64_t *);
 
-static int move(struct trainer *t, group_verb *verb, float *v, size_t n)
+static int move(struct trainer *t, group_verb *verb, struct group_vector v)
 {
-    struct group_vector all = group_floats(v, n);
+    struct group *g = t->slices->group;
     uint64_t ticket = 0;
-    all.awaited = true;
+    v.awaited = true;
     span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins++);
-    int rc = verb(t->slices->group, &all, &ticket);
-    rc = await_slices(t, rc, ticket);
+    int rc = verb(g, &v, &ticket);
+    rc = await_slices(g, rc, ticket);
     span_end(t->observe.lane);
     return rc;
 }
 
 // The time of an exchange is not part of the worker's computing time.
-static int exchange(struct trainer *t, group_verb *verb, float *v, size_t n)
+static int exchange(struct trainer *t, group_verb *verb, struct group_vector v)
 {
     uint64_t start = now_ns();
-    int rc = move(t, verb, v, n);
+    int rc = move(t, verb, v);
     uint64_t took = now_ns() - start;
     t->join_ns += took;
     sync_waited(t->sync, took);
@@ -100,14 +101,40 @@ static int exchange(struct trainer *t, group_verb *verb, float *v, size_t n)
 
 static int join(void *ctx, float *v, size_t n)
 {
-    return exchange(ctx, group_all_reduce, v, n);
+    return exchange(ctx, group_all_reduce, group_floats(v, n));
 }
 
 static int gather(void *ctx, float *v, size_t each)
 {
     struct trainer *t = ctx;
-    return exchange(t, group_all_gather, v,
-                    each * (size_t)t->slices->group->size);
+    size_t n = each * (size_t)t->slices->group->size;
+    return exchange(t, group_all_gather, group_floats(v, n));
+}
+
+// A vector (rows, C) whose chunks are the rows of each slice (part_rows()).
+static struct group_vector rows_of(struct trainer *t, void *v, size_t rows,
+                                   enum dtype type)
+{
+    struct slices *s = t->slices;
+    size_t C = (size_t)t->config.channels;
+    for (int c = 0; c < s->group->size; c++)
+        s->lengths[c] = group_chunk(rows, 1, s->group->size, c).n * C;
+    struct group_vector all = group_plain(v, rows * C, type);
+    all.lengths = s->lengths;
+    return all;
+}
+
+static int scatter_rows(void *ctx, float *v, size_t rows)
+{
+    return exchange(ctx, group_reduce_scatter,
+                    rows_of(ctx, v, rows, DTYPE_F32));
+}
+
+static int gather_rows(void *ctx, void *v, size_t rows)
+{
+    struct trainer *t = ctx;
+    return exchange(t, group_all_gather,
+                    rows_of(t, v, rows, config_format(&t->run)));
 }
 
 int slices_sum(struct trainer *t, double *squares)
@@ -124,7 +151,7 @@ int slices_sum(struct trainer *t, double *squares)
     v.awaited = true;
     all[g->rank] = *squares;
     int rc = group_all_gather(g, &v, &ticket);
-    rc = await_slices(t, rc, ticket);
+    rc = await_slices(g, rc, ticket);
     *squares = 0;
     for (int s = 0; s < g->size; s++)
         *squares += all[s];
@@ -134,10 +161,14 @@ int slices_sum(struct trainer *t, double *squares)
 
 // ---- tensors that are whole on every slice
 
+static size_t batch_rows(const struct trainer *t)
+{
+    return (size_t)t->run.batch * (size_t)t->config.context;
+}
+
 static size_t sum_n(const struct trainer *t)
 {
-    return (size_t)t->run.batch * (size_t)t->config.context *
-           (size_t)t->config.channels;
+    return batch_rows(t) * (size_t)t->config.channels;
 }
 
 // Treats the elements that slices do not divide as one vector. Copies elements
@@ -177,7 +208,7 @@ int slices_align(struct trainer *t)
             copy_undivided(t, from, n, false);
         else
             memset(t->slices->job.sum, 0, n * sizeof(float));
-        if (move(t, group_all_reduce, t->slices->job.sum, n))
+        if (move(t, group_all_reduce, group_floats(t->slices->job.sum, n)))
             return fail("%s (step %d)", fail_message(), t->step + 1);
         copy_undivided(t, from, n, true);
     }
@@ -204,6 +235,12 @@ static int check_order(struct trainer *t)
 
 // ---- open and close
 
+size_t slices_rows(const struct trainer *t)
+{
+    return t->run.tp_sequence ? (size_t)part_rows(&t->config, batch_rows(t)).n
+                              : batch_rows(t);
+}
+
 size_t slices_bytes(const struct trainer *t)
 {
     return t->slices ? sum_n(t) * sizeof(float) : 0;
@@ -216,7 +253,13 @@ int slices_buffer(struct trainer *t)
     float *sum = device_is_host(t->dev)
                      ? device_alloc_shared(t->dev, sum_n(t), sizeof(float))
                      : device_host_alloc(t->dev, sum_n(t), sizeof(float));
-    t->slices->job = (struct model_slices){join, gather, t, sum};
+    t->slices->job = (struct model_slices){.join = join,
+                                           .gather = gather,
+                                           .ctx = t,
+                                           .sum = sum,
+                                           .sequence = t->run.tp_sequence,
+                                           .scatter_rows = scatter_rows,
+                                           .gather_rows = gather_rows};
     return sum ? 0 : -1;
 }
 
@@ -261,7 +304,9 @@ int slices_open(struct trainer *t)
         .depth = 2,
         .iface = t->run.settings.iface,
     };
-    if (check_means(t) || check_order(t))
+    size_t slices = (size_t)t->row->world;
+    t->slices->lengths = mem_alloc(slices, sizeof *t->slices->lengths);
+    if (!t->slices->lengths || check_means(t) || check_order(t))
         return -1;
     // The host's side of a GPU's sums is not shared.
     bool tcp =
@@ -279,6 +324,7 @@ void slices_close(struct trainer *t)
     if (!s)
         return;
     group_close(&s->group);
+    mem_free(s->lengths);
     (device_is_host(t->dev) ? device_free : device_host_free)(t->dev,
                                                               s->job.sum);
     mem_free(s);

@@ -28,6 +28,20 @@
 // Each join moves N C floats, by the law of an all-reduce. In addition, 3
 // floats for each row and slice travel for the loss, and 8 bytes for each slice
 // and step for the norm.
+//
+// With tp_sequence=1 each slice has only its rows of the residual stream
+// (Korthikanti et al., "Reducing activation recomputation in large transformer
+// models", 2022, section 4.2.2). A join is then a reduce-scatter, and the
+// LayerNorm after it writes some rows, which an all-gather completes in the
+// model's format. Backward gathers the gradient of each branch and, once more,
+// the LayerNorm's output:
+//
+//     forward    2 all-gathers for each layer
+//     backward   4 for each layer, 1 of the head's input, 1 of the embeddings'
+//                gradient; with recompute=1 two more for each layer
+//
+// Each slice has a part of the gradients of a LayerNorm: 2 C floats for each
+// slice and LayerNorm are gathered, and added by all.
 
 #ifndef TRAIN_SLICES_H
 #define TRAIN_SLICES_H
@@ -40,6 +54,10 @@ struct trainer;
 // Replaces t->config, a model or a stage, by this worker's slice of it. Returns
 // 0, or -1 after fail().
 int slices_plan(struct trainer *t);
+
+// The rows of the residual stream that this worker has of a micro-batch: all,
+// or with tp_sequence=1 its share.
+size_t slices_rows(const struct trainer *t);
 
 // What the model needs to join with the other slices; NULL with one slice.
 const struct model_slices *slices_job(const struct trainer *t);

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "device/device.h"
+#include "train/slices.h"
 #include "train/stages.h"
 #include "train/trainer.h"
 
@@ -45,13 +46,12 @@ int stage_buffers_open(struct stage_buffers **out, struct trainer *t)
     if (!b)
         return -1;
     stages_buffers(t, &job);
-    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
     *b = (struct stage_buffers){
         .t = t,
         .count = {[STAGE_INPUT] = job.inputs,
                   [STAGE_OUTPUT] = job.slots,
                   [STAGE_EDGE] = job.edges},
-        .bytes = rows * (size_t)t->config.channels *
+        .bytes = slices_rows(t) * (size_t)t->config.channels *
                  dtype_bytes(config_format(&t->run)),
         .n_tied = stages_tied(t),
     };

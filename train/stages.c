@@ -25,6 +25,7 @@
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
+#include "train/slices.h"
 #include "train/stage_buffers.h"
 #include "train/trainer.h"
 
@@ -226,9 +227,8 @@ static struct group_vector message(const struct trainer *t,
                                    enum stage_buffer kind, int i)
 {
     enum dtype type = config_format(&t->run);
-    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
     void *data = stage_buffers_at(t->stages->buffers, kind, i);
-    return group_plain(data, rows * (size_t)t->config.channels, type);
+    return group_plain(data, slices_rows(t) * (size_t)t->config.channels, type);
 }
 
 static int index_of(const struct trainer *t, struct action a)

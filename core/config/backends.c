@@ -12,7 +12,7 @@
 // OF_ANY: keys that the trainer and sync/sync.c read for every backend. OF_ALL:
 // these, and the keys of gradients' buckets. "outer" has no such keys, since
 // its gradients do not travel.
-#define OF_ANY "staging", "inject", "inject_rank"
+#define OF_ANY "staging", "inject"
 #define OF_ALL                                                                 \
     OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb", "own_norm"
 

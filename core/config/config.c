@@ -182,7 +182,7 @@ int config_check_world(const struct run *r, int world)
         {"straggler", r->straggler.factor > 0, r->straggler.rank},
         {"mistake_own_steps", r->mistake_own_steps.steps > 0,
          r->mistake_own_steps.rank},
-        {"inject_rank", set->inject.kind != FAULT_NONE, set->inject_rank},
+        {"inject", set->inject.kind != FAULT_NONE, set->inject.rank},
     };
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         if (ranks[i].given && ranks[i].rank >= world)
@@ -361,6 +361,8 @@ static int check_mesh(const struct run *r, const struct backend *b)
     int ranks = mesh_ranks(m), stages = mesh_size(m, MESH_PP);
     if (stages == 1 && check_no_stages(r))
         return -1;
+    if (r->tp_sequence && mesh_size(m, MESH_TP) == 1)
+        return fail("tp_sequence=1 is for the slices of a mesh; try: mesh=tp2");
     if (config_asked(r, "iface") && !config_listens(r))
         return fail("iface=: %s does not listen for other workers; try: leave "
                     "it out",

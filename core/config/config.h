@@ -105,6 +105,7 @@ struct run {
     int pipeline;     // enum pipeline_kind: the schedule of the mesh's stages
     int chunks, ahead;
     struct stage_layers stages;
+    int tp_sequence; // bool: slices divide the tokens between the products
     int rank, world; // of a worker started by hand; -1, 0: from the launcher
     char rendezvous[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     bool had_hosts; // the run whose run.json was read had hosts=

@@ -8,11 +8,15 @@
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
+#include <string.h>
 
 static int take(struct run *r, const cJSON *item)
 {
     char number[32];
     const char *value = cJSON_GetStringValue(item);
+    // Of earlier versions. inject= was not taken from a run.json, either.
+    if (!strcmp(item->string, "inject_rank"))
+        return 0;
     const struct key *k = key_renamed(&run_keys, item->string);
     if (!k)
         k = key_must_find(&run_keys, item->string);

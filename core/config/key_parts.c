@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/value.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,7 +187,7 @@ void servers_show(const void *at, char text[CONFIG_PATH])
         snprintf(text, CONFIG_PATH, "%d", s->count);
 }
 
-// ---- inject=KIND:STEP[:MS]
+// ---- inject=KIND:STEP[:MS][@RANK]
 
 static const char *const faults[] = {
     [FAULT_NONE] = "",     [FAULT_DELAY] = "delay", [FAULT_FAIL] = "fail",
@@ -195,38 +196,49 @@ static const char *const faults[] = {
 
 int fault_read(void *at, const char *key, const char *value)
 {
+    enum { RANKS = 4096 };
     char kind[16] = "";
     unsigned long long step = 0;
-    int ms = 0, used = 0, i = FAULT_NONE;
+    int ms = 0, rank = 0, used = 0, i = FAULT_NONE;
     if (value[0] == '\0') {
         *(struct sync_fault *)at = (struct sync_fault){0};
         return 0;
     }
     int got =
         sscanf(value, "%15[a-z]:%llu%n:%d%n", kind, &step, &used, &ms, &used);
+    const char *end = value + used, *digits = end + 1;
+    bool at_rank = *end == '@' && isdigit((unsigned char)*digits);
+    if (at_rank && sscanf(digits, "%4d%n", &rank, &used) == 1)
+        end = digits + used;
     while (i <= FAULT_INF && strcmp(faults[i], kind) != 0)
         i++;
     if (i > FAULT_INF)
         return fail("%s=%s: no such fault; try: delay, fail, kill, nan, inf",
                     key, value);
-    if (got != (i == FAULT_DELAY ? 3 : 2) || value[used] || step == 0 || ms < 0)
+    if (got != (i == FAULT_DELAY ? 3 : 2) || *end || step == 0 || ms < 0 ||
+        rank >= RANKS)
         return fail("%s=%s: want delay:STEP:MS, or KIND:STEP with fail, kill, "
-                    "nan or inf; try: %s=kill:10",
+                    "nan or inf, and perhaps @RANK; try: %s=kill:10@1",
                     key, value, key);
-    *(struct sync_fault *)at =
-        (struct sync_fault){.kind = (unsigned)i, .at = step, .ms = ms};
+    *(struct sync_fault *)at = (struct sync_fault){.kind = (unsigned)i,
+                                                   .at = step,
+                                                   .ms = ms,
+                                                   .rank = rank};
     return 0;
 }
 
 void fault_show(const void *at, char text[CONFIG_PATH])
 {
     const struct sync_fault *f = at;
-    unsigned long long step = f->at;
-    text[0] = '\0';
+    char ms[16] = "", rank[16] = "";
     if (f->kind == FAULT_DELAY)
-        snprintf(text, CONFIG_PATH, "delay:%llu:%d", step, f->ms);
-    else if (f->kind != FAULT_NONE)
-        snprintf(text, CONFIG_PATH, "%s:%llu", faults[f->kind], step);
+        snprintf(ms, sizeof ms, ":%d", f->ms);
+    if (f->rank)
+        snprintf(rank, sizeof rank, "@%d", f->rank);
+    text[0] = '\0';
+    if (f->kind != FAULT_NONE)
+        snprintf(text, CONFIG_PATH, "%s:%llu%s%s", faults[f->kind],
+                 (unsigned long long)f->at, ms, rank);
 }
 
 // ---- stages=N,N..

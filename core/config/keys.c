@@ -232,6 +232,10 @@ static const struct key rows[] = {
          "hop to the last stage; helps on slow links"},
 {"cluster", "stages", "", KEY_PARTS, AT(stages), PARTS(stages),
  .help = "layers of each stage, as in 7,5; without it as even as possible"},
+{"cluster", "tp_sequence", "0", KEY_INT, AT(tp_sequence), 0, 1,
+ .help = "mesh=tpN, 1: between the products of a layer a slice has some of "
+         "the tokens only (Megatron's sequence parallelism): less memory; "
+         "10/8 of the bytes between slices in fp32, 7/8 in bf16 and fp16"},
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
  .words = WORDS("cpu", "cuda"),
  .help = "where a worker computes"},
@@ -367,10 +371,7 @@ static const struct key rows[] = {
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
  .read = fault_read, .show = fault_show,
  .help = "a fault for tests: delay:STEP:MS, fail:STEP, kill:STEP, nan:STEP or "
-         "inf:STEP"},
-{"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
- .local = true,
- .help = "the rank that inject= hits"},
+         "inf:STEP; @RANK behind it names the rank that it hits, else 0"},
 {"backend", "own_norm", "0", KEY_INT, SET(own_norm), 0, 1,
  .help = "1: record the norm of each worker's own gradient, for the gradient "
          "noise scale"},

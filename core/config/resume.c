@@ -83,6 +83,8 @@ static int drop_unfit(struct run *r)
         return -1;
     const struct backend *b = backend_row(r->sync);
     bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
+    if (mesh_size(&r->mesh, MESH_TP) == 1)
+        drop_named(r, "tp_sequence");
     for (int i = 0; !stages && config_stage_keys[i]; i++) {
         const struct key *k = key_find(&run_keys, config_stage_keys[i]);
         if (r->inherited[k - run_keys.rows])

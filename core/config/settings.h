@@ -58,9 +58,9 @@ struct sync_consistency {
     int bound; // ssp: most steps between the fastest and the slowest worker
 };
 
-// inject=KIND:STEP[:MS]: a fault on purpose at that step (from 1): a delay of
-// MS, an error, SIGKILL, or a NaN or infinite element in the gradient of the
-// first bucket.
+// inject=KIND:STEP[:MS][@RANK]: a fault on purpose at that step (from 1), on
+// that rank (0): a delay of MS, an error, SIGKILL, or a NaN or infinite element
+// in the gradient of the first bucket.
 struct sync_fault {
     enum {
         FAULT_NONE,
@@ -72,6 +72,7 @@ struct sync_fault {
     } kind;
     uint64_t at; // the step
     int ms;      // length of a delay
+    int rank;    // of the job
 };
 
 // stages=7,5: the number of layers of each part of a model that is cut into
@@ -106,7 +107,6 @@ struct sync_settings {
     char iface[CONFIG_WORD];
     char lab[CONFIG_PATH]; // a shared object with a student's function
     struct sync_fault inject;
-    int inject_rank;
     int own_norm;                                // bool
     int mistake_two_updates, mistake_local_clip; // bool: sync/mistakes.h
 };

@@ -118,7 +118,7 @@ template <typename F> void by_format(enum dtype format, F f)
 // grid.
 inline unsigned blocks_for(size_t n, unsigned threads)
 {
-    size_t blocks = (n + threads - 1) / threads;
+    size_t blocks = n ? (n + threads - 1) / threads : 1;
     return (unsigned)(blocks < 0x7fffffff ? blocks : 0x7fffffff);
 }
 

@@ -154,17 +154,17 @@ static void fill_rows(struct row rows[ROWS], const struct times *t)
     for (int k = 0; k < SPAN_KINDS; k++)
         all += t->seconds[k];
     const double *s = t->seconds;
-    double held = s[SPAN_READY] + s[SPAN_GATHER] + s[SPAN_BUBBLE] +
-                  s[SPAN_JOIN] + s[SPAN_WAIT] + s[SPAN_SEND] + s[SPAN_RECEIVE] +
-                  s[SPAN_ADD];
+    double held = s[SPAN_READY] + s[SPAN_GATHER] + s[SPAN_WAIT] + s[SPAN_SEND] +
+                  s[SPAN_RECEIVE] + s[SPAN_ADD];
     double exposed = held * exposed_share(t, held, all);
+    double parts = s[SPAN_BUBBLE] + s[SPAN_JOIN]; // no lane has their messages
     const struct row filled[ROWS] = {
         {"data", s[SPAN_DATA]},
         {"forward", s[SPAN_FORWARD]},
         {"backward", s[SPAN_BACKWARD]},
         {"exposed", exposed},
         {"update", s[SPAN_UPDATE]},
-        {"wait", held - exposed},
+        {"wait", held - exposed + parts},
         {"checkpoint", s[SPAN_CHECKPOINT]},
         {"evaluate", s[SPAN_EVALUATE]},
         {"slowed", s[SPAN_SLOWED]},

@@ -3,11 +3,12 @@
 //     rank,kind,seconds,share,steps
 //
 // Kinds: data, forward, backward, update, exposed (bytes move and nothing is
-// computed), wait (no bytes move and nothing is computed, since others are
-// late), checkpoint, evaluate, slowed, other. Their sum is the time since
-// spans_set_zero(), without the setup. The times are those of `steps` steps
-// together. If a run was resumed, the times of its parts are added up. Parts
-// that were killed have left no times, so these are missing.
+// computed), wait (nothing is computed, since others are late; also for other
+// stages and slices, though their messages may move meanwhile), checkpoint,
+// evaluate, slowed, other. Their sum is the time since spans_set_zero(),
+// without the setup. The times are those of `steps` steps together. If a run
+// was resumed, the times of its parts are added up. Parts that were killed have
+// left no times, so these are missing.
 //
 // With a GPU these rows are the times of the host, which starts work and waits.
 // Four more rows have the times of the GPU in the same steps: gpu_compute,

@@ -38,15 +38,14 @@ static void embed_words(float *out, const void *wte_, const int32_t *x,
 }
 
 static void embed_places(void *out_, const float *words, const void *wpe_,
-                         int B, int T, int C, const struct mask *mask)
+                         size_t rows, int T, int C, const struct mask *mask)
 {
     real *out = out_;
     const real *wpe = wpe_;
-    size_t rows = (size_t)B * T;
 #pragma omp parallel for
     for (size_t r = 0; r < rows; r++) {
         const float *word = words + r * C;
-        const real *place = wpe + r % T * C;
+        const real *place = wpe + (mask->row + r) % T * C;
         uint32_t key = mask_row(mask, r);
         bool drop = mask->threshold > 0;
 #pragma omp simd

@@ -61,5 +61,6 @@ const struct kernels KERNELS_TABLE = {
     .cast_down = cast_down,
     .zero = zero,
     .settle = settle,
+    .add_parts = add_gathered,
     .transpose = transpose,
 };

@@ -14,7 +14,7 @@
 // The row's own 32-bit key.
 static inline uint32_t mask_row(const struct mask *m, uint64_t row)
 {
-    return (uint32_t)(rng_key(m->key, row) >> 32);
+    return (uint32_t)(rng_key(m->key, m->row + row) >> 32);
 }
 
 // 0 if element i is dropped, 1 / (1 - rate) if it is kept.

@@ -204,11 +204,22 @@ static int cpu_join(struct model *m, size_t n)
     return s->join(s->ctx, m->sum, n);
 }
 
-static int cpu_gather(struct model *m, int rows)
+static int cpu_gather(struct model *m, float *v, size_t each)
 {
     const struct model_slices *s = m->job.slices;
-    return s->gather(s->ctx, &m->parts->max,
-                     rows * sizeof *m->parts / sizeof(float));
+    return s->gather(s->ctx, v, each);
+}
+
+static int cpu_scatter_rows(struct model *m, size_t rows)
+{
+    const struct model_slices *s = m->job.slices;
+    return s->scatter_rows(s->ctx, m->sum, rows);
+}
+
+static int cpu_gather_rows(struct model *m, void *v, size_t rows)
+{
+    const struct model_slices *s = m->job.slices;
+    return s->gather_rows(s->ctx, v, rows);
 }
 
 static void cpu_ask_loss(struct model *m)
@@ -243,6 +254,8 @@ const struct model_ops model_cpu = {
     .product = cpu_product,
     .join = cpu_join,
     .gather = cpu_gather,
+    .scatter_rows = cpu_scatter_rows,
+    .gather_rows = cpu_gather_rows,
     .ask_loss = cpu_ask_loss,
     .read_loss = cpu_read_loss,
     .fetch = cpu_fetch,

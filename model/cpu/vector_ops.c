@@ -127,6 +127,12 @@ static void settle(float *grad, const float *in, size_t n, bool add)
     }
 }
 
+static void add_gathered(float *out, const float *parts, int count, size_t n,
+                         bool add)
+{
+    add_partial(out, parts, count, n, (int)n, add);
+}
+
 // out (LANES, LANES) = in', transposed in fp32.
 static void transpose_square(real *out, size_t ldo, const real *in, size_t ldi)
 {

@@ -22,7 +22,7 @@ __device__ inline void put_places(T *out, float v[4], const T *wpe, size_t i,
 {
     size_t row = i * 4 / C, c = i * 4 % C;
     float place[4];
-    load4(place, wpe + row % tokens * C + c);
+    load4(place, wpe + (mask.row + row) % tokens * C + c);
     uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
     for (int k = 0; k < 4; k++) {
         v[k] += place[k];
@@ -167,10 +167,9 @@ void cuda_embed_words(void *queue, enum dtype format, float *out,
 }
 
 void cuda_embed_places(void *queue, enum dtype format, void *out,
-                       const float *words, const void *wpe, int B, int T, int C,
-                       const struct mask *mask)
+                       const float *words, const void *wpe, size_t rows, int T,
+                       int C, const struct mask *mask)
 {
-    size_t rows = (size_t)B * T;
     struct mask m = *mask;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;

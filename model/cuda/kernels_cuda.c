@@ -44,10 +44,11 @@ static void embed_words(float *out, const void *wte, const int32_t *x,
     cuda_embed_words(gpu()->queue, format(), out, wte, x, here, rows, C);
 }
 
-static void embed_places(void *out, const float *words, const void *wpe, int B,
-                         int T, int C, const struct mask *mask)
+static void embed_places(void *out, const float *words, const void *wpe,
+                         size_t rows, int T, int C, const struct mask *mask)
 {
-    cuda_embed_places(gpu()->queue, format(), out, words, wpe, B, T, C, mask);
+    cuda_embed_places(gpu()->queue, format(), out, words, wpe, rows, T, C,
+                      mask);
 }
 
 // The rows by token come from cuda_tokens_sort().
@@ -188,6 +189,12 @@ static void settle(float *grad, const float *in, size_t n, bool add)
     cuda_settle(gpu()->queue, format(), grad, in, n, add);
 }
 
+static void add_parts(float *out, const float *parts, int count, size_t n,
+                      bool add)
+{
+    cuda_add_parts(gpu()->queue, out, parts, count, n, add);
+}
+
 const struct kernels kernels_cuda = {
     .isa = "cuda",
     .embed = embed,
@@ -207,4 +214,5 @@ const struct kernels kernels_cuda = {
     .cast_down = cast_down,
     .zero = zero,
     .settle = settle,
+    .add_parts = add_parts,
 };

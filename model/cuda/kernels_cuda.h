@@ -60,8 +60,8 @@ void cuda_embed_words(void *queue, enum dtype format, float *out,
                       const void *wte, const int32_t *x, struct words here,
                       size_t rows, int C);
 void cuda_embed_places(void *queue, enum dtype format, void *out,
-                       const float *words, const void *wpe, int B, int T, int C,
-                       const struct mask *mask);
+                       const float *words, const void *wpe, size_t rows, int T,
+                       int C, const struct mask *mask);
 void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
                          float *dwpe, const void *dout,
                          const struct cuda_tokens *tokens, int B, int T, int C,
@@ -131,6 +131,8 @@ void cuda_mask_rows(void *queue, enum dtype format, void *out, const void *in,
                     size_t rows, int C, const struct mask *mask);
 void cuda_settle(void *queue, enum dtype format, float *grad, const float *in,
                  size_t n, bool add);
+void cuda_add_parts(void *queue, float *out, const float *parts, int count,
+                    size_t n, bool add);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ __device__ inline uint64_t mask_mix(uint64_t key, uint64_t counter)
 // The row's own 32-bit key.
 __device__ inline uint32_t mask_row(const struct mask &m, uint64_t row)
 {
-    return (uint32_t)(mask_mix(m.key ^ 0xd1b54a32d192ed03u, row) >> 32);
+    return (uint32_t)(mask_mix(m.key ^ 0xd1b54a32d192ed03u, m.row + row) >> 32);
 }
 
 // 0 if element i is dropped, 1 / (1 - rate) if it is kept.

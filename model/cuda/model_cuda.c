@@ -158,16 +158,41 @@ static int gpu_join(struct model *m, size_t n)
                : device_copy(m->job.dev, m->sum, s->sum, bytes);
 }
 
-static int gpu_gather(struct model *m, int rows)
+static int gpu_gather(struct model *m, float *v, size_t each)
 {
     const struct model_slices *s = m->job.slices;
     const struct model_part *p = &m->job.config.part;
-    struct loss_part *all = ((struct gpu *)m->own)->host_parts;
-    size_t own = (size_t)p->slice * (size_t)rows, each = rows * sizeof *all;
-    if (device_copy(m->job.dev, all + own, m->parts + own, each) ||
-        s->gather(s->ctx, &all->max, each / sizeof(float)))
+    float *all = ((struct gpu *)m->own)->host_parts;
+    size_t own = (size_t)p->slice * each, bytes = each * sizeof *v;
+    if (device_copy(m->job.dev, all + own, v + own, bytes) ||
+        s->gather(s->ctx, all, each))
         return -1;
-    return device_copy(m->job.dev, m->parts, all, (size_t)p->slices * each);
+    return device_copy(m->job.dev, v, all, (size_t)p->slices * bytes);
+}
+
+// Rows travel through the trainer's vector, too.
+static int gpu_scatter_rows(struct model *m, size_t rows)
+{
+    const struct model_slices *s = m->job.slices;
+    size_t row = (size_t)m->job.config.channels, at = m->own_rows.first * row;
+    if (device_copy(m->job.dev, s->sum, m->sum, rows * row * sizeof *s->sum) ||
+        s->scatter_rows(s->ctx, s->sum, rows))
+        return -1;
+    return device_copy(m->job.dev, m->sum + at, s->sum + at,
+                       m->own_rows.n * row * sizeof *s->sum);
+}
+
+static int gpu_gather_rows(struct model *m, void *v, size_t rows)
+{
+    const struct model_slices *s = m->job.slices;
+    size_t row = m->job.config.channels * dtype_bytes(m->job.precision);
+    size_t at = m->own_rows.first * row;
+    char *all = (char *)s->sum;
+    if (device_copy(m->job.dev, all + at, (char *)v + at,
+                    m->own_rows.n * row) ||
+        s->gather_rows(s->ctx, all, rows))
+        return -1;
+    return device_copy(m->job.dev, v, all, rows * row);
 }
 
 static void gpu_ask_loss(struct model *m)
@@ -300,10 +325,8 @@ static int open_memory(struct model *m)
     state_place(m);
     struct gpu *g = m->own;
     if (m->job.slices)
-        g->host_parts = device_host_alloc(g->dev,
-                                          (size_t)m->job.config.part.slices *
-                                              (size_t)m->slice,
-                                          sizeof *g->host_parts);
+        g->host_parts =
+            device_host_alloc(g->dev, state_gathered(m), sizeof(float));
     return m->job.slices && !g->host_parts ? -1 : 0;
 }
 
@@ -375,6 +398,8 @@ const struct model_ops model_cuda = {
     .spare = gpu_spare,
     .join = gpu_join,
     .gather = gpu_gather,
+    .scatter_rows = gpu_scatter_rows,
+    .gather_rows = gpu_gather_rows,
     .ask_loss = gpu_ask_loss,
     .read_loss = gpu_read_loss,
     .fetch = gpu_fetch,

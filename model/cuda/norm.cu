@@ -317,6 +317,7 @@ void cuda_norm_backward(void *queue, enum dtype format, void *dres,
     struct norm_in in = {mean, rstd, C, rows, add_dres};
     size_t groups =
         C <= WARP_CHANNELS ? (rows + ROWS_WARPS - 1) / ROWS_WARPS : rows;
+    groups = groups ? groups : 1; // a slice may have no rows
     int parts = groups < CUDA_PARTIALS ? (int)groups : CUDA_PARTIALS;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;

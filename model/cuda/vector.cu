@@ -69,6 +69,14 @@ __global__ void settle_kernel(float *grad, const float *in, size_t n, bool add)
     }
 }
 
+void cuda_add_parts(void *queue, float *out, const float *parts, int count,
+                    size_t n, bool add)
+{
+    add_parts_kernel<<<blocks_for(n, THREADS), THREADS, 0,
+                       (cudaStream_t)queue>>>(out, parts, count, (int)n, add);
+    CU(cudaGetLastError());
+}
+
 void cuda_sum_rows(void *queue, enum dtype format, float *out, const void *in,
                    size_t rows, int C, bool add, float *partial)
 {
@@ -81,11 +89,7 @@ void cuda_sum_rows(void *queue, enum dtype format, float *out, const void *in,
                                                    rows, C);
     });
     CU(cudaGetLastError());
-    add_parts_kernel<<<blocks_for((size_t)C, THREADS), THREADS, 0, s>>>(out,
-                                                                        partial,
-                                                                        PARTS,
-                                                                        C, add);
-    CU(cudaGetLastError());
+    cuda_add_parts(queue, out, partial, PARTS, (size_t)C, add);
 }
 
 void cuda_mask_rows(void *queue, enum dtype format, void *out, const void *in,

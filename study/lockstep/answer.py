@@ -26,6 +26,10 @@ from .study import range_of, short_names
 # in which other programs had its processor, and involuntary switches a second.
 MUCH_TAKEN, MANY_SWITCHES = 0.1, 20
 FEW = 10  # steps; a median of fewer may be the first one's
+HELD_UP = (("exposed_s_per_step", "its link is busy"),  # what a worker does meanwhile
+           ("wait_s_per_step", "it waits for others"),
+           ("bubble_s_per_step", "it waits for other stages"),
+           ("join_s_per_step", "it waits for the sums of its slices"))
 
 
 @dataclasses.dataclass
@@ -189,25 +193,33 @@ class Choice:
         return f"; the next is {self.who(second)}, " + (
             f"which takes {times} as long" if self.timed else f"{times} slower")
 
+    def held_up(self, cell):
+        """[(seconds of a step, what a worker does meanwhile)]"""
+        found = [(self.median(cell, m), what) for m, what in HELD_UP]
+        return [h for h in found if h[0] is not None]
+
     def why(self, cell):
         """Why a cell is last."""
-        base = self.study.baseline(cell)
-        if base is not None and base is not cell and self.study.of(base):
-            tokens = self.study.ratio(cell, base, "tokens_to_target").median
-            rate = self.study.ratio(cell, base, "tokens_per_s").median
-            if tokens and rate and tokens > 1.05 and tokens > 1 / rate:
-                return f": it needs {tokens:.2f} times the tokens"
-        step, link, late = (self.median(cell, m) for m in (
-            "step_s", "exposed_s_per_step", "wait_s_per_step"))
-        if None in (step, link, late):
+        best = self.ranked[0]
+        tokens, rate = (self.study.ratio(cell, best, m).median for m in (
+            "tokens_to_target", "tokens_per_s"))
+        if tokens and rate and tokens > 1.05 and tokens > 1 / rate:
+            return f": it needs {tokens:.2f} times the tokens of {self.who(best)}"
+        held = sorted(self.held_up(cell), key=lambda h: -h[0])
+        step = self.median(cell, "step_s")
+        if step is None or not held:
             return ""
-        if link + late < 0.4 * step:
-            return f": it computes for {ms(step - link - late)} of each step's {ms(step)}"
-        busy, waits = (f"its link is busy for {ms(link)}", f"it waits for others for {ms(late)}")
-        text, other, less = (busy, waits, late) if link >= late else (waits, busy, link)
-        text = f": {text} of each step's {ms(step)} without computing"
-        if less > 0.1 * step:
-            text += f", and {other}"
+        # Is it held up longer than the first, or does it compute longer?
+        idle, first_idle = (sum(v for v, _ in self.held_up(c)) for c in (cell, best))
+        computes = self.median(best, "step_s") - first_idle
+        if step - idle - computes > max(0, idle - first_idle):
+            return (f": it computes for {ms(step - idle)} of each step's {ms(step)}, "
+                    f"{self.who(best)} for {ms(computes)}")
+        if idle < first_idle:
+            return ""
+        said = [f"{what} for {ms(v)}" for v, what in held if v > 0.1 * step or v == held[0][0]]
+        text = f": {said[0]} of each step's {ms(step)} without computing"
+        text += "".join(f", and {other}" for other in said[1:])
         law = self.median(cell, "law_exchange_s")
         return text + (f"; the law predicts an exchange of {ms(law)}" if law else "")
 
@@ -218,7 +230,7 @@ class Choice:
             ("is slowest", "are slowest")
         text = self.place(self.level(cell, self.ranked), cell, *words)
         return Sentence(text + self.why(cell) + ".",
-                        self.numbers("step_s", "exposed_s_per_step", "wait_s_per_step",
+                        self.numbers("step_s", *(m for m, _ in HELD_UP),
                                      "law_exchange_s", "tokens_to_target"))
 
     def extremes(self, measure, close, form):
@@ -428,14 +440,17 @@ def _few(study):
 
 
 def _remarks(study):
+    slept = {}
     for cell in study.filled:
         run = study.first(cell)
-        if run.pace:
-            yield Sentence(f"{cell.short} slept instead of computing (pace={run.pace} ms): "
-                           "its bytes and waits are real, but it learned nothing.")
+        slept.setdefault(run.pace, []).append(cell)
         if run.mistakes:
             yield Sentence(f"Warning: {cell.short} is wrong on purpose: {run.mistakes}.",
                            warns=True)
+    for pace, cells in slept.items():
+        if pace:
+            yield Sentence(f"Slept instead of computing (pace={pace} ms), so that bytes and "
+                           f"waits are real, but nothing was learned: {_all_or(study, cells)}.")
     for word, path in (("builds", "revision"), ("processors", "machine.processor")):
         kinds = {str(r.get(path)) for r in study.runs}
         if len(kinds) > 1:

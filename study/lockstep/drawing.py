@@ -27,6 +27,7 @@ KINDS = {  # of a step's time: computing is blue, communication and waiting oran
     "backward": ("#6ba6d6", "backward"), "update": ("#235a97", "update"),
     "slowed": ("#45257a", "slowed on purpose"),
     "exposed": ("#c2410c", "exposed transfer"), "wait": ("#f5b06f", "wait"),
+    "bubble": ("#fbe0bd", "wait for stages"), "join": ("#e2763a", "wait for slices"),
     "other": ("#e4e4e4", "other"), "gpu_compute": ("#3f8f4f", "GPU computes"),
     "gpu_idle": ("#e4e4e4", "GPU does not"),
     "gpu_comm": ("#c2410c", "GPU in collectives")}

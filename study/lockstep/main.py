@@ -1,4 +1,4 @@
-"""The commands run, report, compare and verify. The program `lockstep` starts them."""
+"""The commands run, report, compare, verify, watch and explain. The program `lockstep` starts them."""
 
 import os
 import resource
@@ -6,7 +6,7 @@ import signal
 import sys
 
 from . import figures
-from .files import Error, visible, whole
+from .files import Error, number, visible, whole
 from .study import Study, join
 from .tables import write_tables
 
@@ -77,6 +77,28 @@ once, summary.json has the sums of steps.csv, checkpoints are whole, and their
 weights give the validation losses that the run recorded. Each line begins with ok,
 WRONG, or -- for what cannot be proved. The exit status is 1 if something is wrong.
   lockstep verify runs/a
+"""
+
+EXPLAIN = """\
+lockstep explain RUN [RUN ..] [step=N] [out=explain.html] [svg=FILE]
+
+Writes an HTML page that plays one step of each run on one clock, from their traces.
+It shows which worker computes or sends, which communication is hidden behind
+computing, and the bytes sent so far beside the law's. It replaces an old file.
+  step=N      the step to show; without it the one of median length
+  out=FILE    the page (explain.html)
+  svg=FILE    write an animated picture, too
+
+"""
+
+WATCH = """\
+lockstep watch DIR [every=S] [times=N]
+
+Shows what every worker does now. DIR is the folder of a run, or of an experiment:
+then it shows the latest run. A - means that a value is not measured, or not yet.
+It ends with the run, or when nothing came for 90 s.
+  every=S     seconds between two updates (1)
+  times=N     after so many updates it ends; without it with the run
 """
 
 
@@ -156,6 +178,10 @@ def report(words):
     folders, own = _take(words, "out", "figure", "size", "step")
     if not folders:
         raise Error("report: the folder is missing; try: lockstep report --help")
+    for word in folders:
+        if "=" in word and not os.path.lexists(word):
+            raise Error(f"report: {visible(word)}: no such folder, and report takes only "
+                        "out=, figure=, size= and step=; try: lockstep report --help")
     if own["size"] and not own["figure"]:
         raise Error("size= requires figure=; try: figure=NAME")
     if len(folders) > 1 and not own["out"]:
@@ -192,8 +218,36 @@ def verify(words):
     return 1 if wrong else 0
 
 
+def explain(words):
+    """lockstep explain, for runs."""
+    from . import explain as pages
+    folders = []
+    while words and not words[0].startswith(("step=", "out=", "svg=")):
+        folders.append(words.pop(0))
+    rest, own = _take(words, "step", "out", "svg")
+    for path in pages.explain(folders + rest, **own):
+        print(visible(path))
+    return 0
+
+
+def watch(words):
+    """lockstep watch."""
+    from .watch import watch as show
+    (folder, *rest), own = _take(words, "every", "times")
+    every = number(own["every"] or 1)
+    times = whole(own["times"] or 0, 0, 1 << 53)
+    if rest:
+        raise Error(f"watch: unknown key {visible(rest[0])}; try: every= or times=")
+    if every is None or not .05 <= every <= 3600:
+        raise Error(f"every={visible(own['every'])}: must be 0.05 .. 3600 seconds")
+    if times is None:
+        raise Error(f"times={visible(own['times'])}: must be a number of updates")
+    show(folder, every, times)
+    return 0
+
+
 COMMANDS = {"run": (run, RUN), "report": (report, REPORT), "compare": (compare, COMPARE),
-            "verify": (verify, VERIFY)}
+            "verify": (verify, VERIFY), "explain": (explain, EXPLAIN), "watch": (watch, WATCH)}
 
 
 def _limit_memory():

@@ -139,10 +139,48 @@ def wait(run):
     return _of_step(run, "wait")
 
 
+def _parts(run, of):
+    """How many stages or slices a model was cut into."""
+    return run.number(f"way.{of}") or 1
+
+
+@measure("bubble_s_per_step", "waiting for stages, ms a step", less=True, scale=1e3)
+def bubble_time(run):
+    """Time of the median step in which a stage of a pipeline waits for other stages and
+    their messages, mean of the workers."""
+    return _of_step(run, "bubble") if _parts(run, "stages") > 1 else None
+
+
+@measure("join_s_per_step", "waiting for slices, ms a step", less=True, scale=1e3)
+def join_time(run):
+    """Time of the median step in which a slice waits for the sums over the slices, also
+    while it sends and receives for them; mean of the workers."""
+    return _of_step(run, "join") if _parts(run, "slices") > 1 else None
+
+
 @measure("bytes_tx_per_worker_step", "bytes sent by a worker in a step", less=True)
 def bytes_tx(run):
-    """Payload that a worker sends in a step, counted; mean of workers and steps."""
-    return sum(run.column("bytes_tx")) / run.steps / run.world if run.steps else None
+    """Payload that a worker sends in a step to agree on the next parameters, counted;
+    mean of workers and steps. What stages and slices send is not in it."""
+    return _sent(run, "bytes_tx")
+
+
+def _sent(run, column):
+    return sum(run.column(column)) / run.steps / run.world if run.steps else None
+
+
+@measure("stage_bytes_tx_per_worker_step", "bytes to other stages in a step", less=True)
+def stage_bytes(run):
+    """Payload that a worker sends to other stages in a step: activations and their
+    gradients; mean of workers and steps."""
+    return _sent(run, "stage_tx") if _parts(run, "stages") > 1 else None
+
+
+@measure("slice_bytes_tx_per_worker_step", "bytes to other slices in a step", less=True)
+def slice_bytes(run):
+    """Payload that a worker sends to other slices in a step, for their sums; mean of
+    workers and steps."""
+    return _sent(run, "slice_tx") if _parts(run, "slices") > 1 else None
 
 
 @measure("law_bytes_tx", "bytes by the law", less=True)
@@ -213,6 +251,24 @@ def best_val_loss(run):
                default=None) if _learned(run) else None
 
 
+def _between_steps(run, kind):
+    """Seconds of the whole run in a kind of work between steps, mean of the workers."""
+    return mean([s[kind] for s in run.spent])
+
+
+@measure("evaluate_s", "evaluating, s", less=True)
+def evaluate_time(run):
+    """Seconds of evaluation in the whole run, mean of the workers. No time of a step
+    has them, but `seconds` does."""
+    return _between_steps(run, "evaluate")
+
+
+@measure("checkpoint_s", "saving, s", less=True)
+def checkpoint_time(run):
+    """The same of checkpoints: how long training stood still for them."""
+    return _between_steps(run, "checkpoint")
+
+
 @measure("tokens", "tokens")
 def tokens(run):
     """Tokens that were trained on, of all workers."""
@@ -254,7 +310,7 @@ def gpu_power(run):
 def bubble(run):
     """The share of a step in which a stage of a pipeline waits for other stages, mean
     of all stages."""
-    if (run.number("way.stages") or 1) < 2:
+    if _parts(run, "stages") < 2:
         return None
     waits, whole = run.column("t_bubble_us"), sum(run.column("t_step_us"))
     return sum(waits) / whole if waits and whole else None

@@ -183,8 +183,9 @@ def memory_parts(study):
     if not any(b.what == "bar" for b in found):
         raise Error("no run has predicted_memory in its summary.json")
     titles = {"optimizer": "optimiser", "mapped": "mapped, of others"}
-    return bars(found, names(cells), [(colour, titles.get(part, part))
-                                      for part, colour in zip(PARTS, PART_COLOURS)],
+    used = {b.name for b in found}
+    return bars(found, names(cells), [(colour, titles.get(part, part)) for part, colour in
+                                      zip(PARTS, PART_COLOURS) if part in used],
                 law="measured peak", right=True)
 
 
@@ -253,8 +254,11 @@ def util_bars(study):
     marks, note = crowded(study, cells)
     labels = [name + mark for name, mark in zip(names(cells), marks)]
     longest = max(map(width, labels))
+    text = max((width(f"{b.most:.0f}") + 4 for b in found if b.what == "text"), default=0)
+    room = (len(cells) + 0.2) * text / wide + 0.91 * longest + 150  # no texts overlap
     return bars(found, labels, keys + [KINDS["gpu_comm"]] * gpu, note=note,
-                high=500 + max(140, 0.45 * longest), WIDE=max(1280, 42 * len(cells) + longest),
+                high=500 + max(140, 0.45 * longest),
+                WIDE=max(1280, 42 * len(cells) + longest, room if text else 0),
                 title="Worker utilisation: share of the time in which its GPU computes"
                 if study.has("gpu_util_share") or gpu else
                 "Worker utilisation: share of the time in forward, backward and update")

@@ -15,12 +15,15 @@ from .runs import SMOOTH
 
 SHARES = ("utilisation_total", "utilisation_mean", "cpu_share_mean", "gpu_util_share")
 COLUMNS = ("tokens_per_s", "speedup", "step_s", "utilisation_total", "cpu_share_mean",
-           "exposed_s_per_step", "wait_s_per_step", "seconds_to_target",
+           "exposed_s_per_step", "wait_s_per_step", "bubble_s_per_step",
+           "join_s_per_step", "seconds_to_target",
            "tokens_to_target", "train_loss_nats", "best_val_loss_nats",
            "peak_memory_bytes", "server_peak_memory_bytes", "restarts",
            "gpu_util_share", "gpu_peak_memory_bytes", "gpu_power_w")
 LAW = ("bytes_tx_per_worker_step", "law_bytes_tx", "exposed_s_per_step",
        "wait_s_per_step", "law_exchange_s")
+PARTED = ("stage_bytes_tx_per_worker_step", "bubble_s_per_step",
+          "slice_bytes_tx_per_worker_step", "join_s_per_step")
 for prefix, space in ("", "2000/svg"), ("xlink", "1999/xlink"):
     tree.register_namespace(prefix, f"http://www.w3.org/{space}")
 # The elements and attributes of a drawing by gnuplot. Others could run a script or
@@ -72,6 +75,14 @@ def _law(study):
                 if counted is not None else "-"
             rows.append(row)
     return {"measures": [MEASURES[m] for m in LAW], "rows": rows}
+
+
+def _parts(study):
+    """What stages and slices sent, and how long they waited for it."""
+    used = [m for m in PARTED if study.has(m)]
+    rows = [_row(study, c, used) for c in study.filled
+            if any(study.range(c, m).median is not None for m in used)]
+    return {"measures": [MEASURES[m] for m in used], "rows": rows}
 
 
 def _bubbles(study):
@@ -143,8 +154,8 @@ def write_report(study, drawn):
     said = answer(study)
     page = env.get_template("report.html").render(
         study=study, experiment=study.experiment, answer=said, results=_results(study),
-        law=_law(study), bubbles=_bubbles(study), fair=fairness(study),
-        verdict=str(compare(study)), figures=svgs, smooth=SMOOTH,
+        law=_law(study), parts=_parts(study), bubbles=_bubbles(study),
+        fair=fairness(study), verdict=str(compare(study)), figures=svgs, smooth=SMOOTH,
         timed_steps=study.timed_steps(study.filled), words=" ".join(study.words),
         objects=list(_objects(study.runs[0])))
     write_text(os.path.join(study.to, "report.html"), page)

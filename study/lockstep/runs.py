@@ -10,6 +10,7 @@ import calendar
 import collections
 import dataclasses
 import functools
+import itertools
 import os
 import re
 import statistics
@@ -17,12 +18,13 @@ import time
 
 from .files import Error, number, read_csv, read_json, visible, whole
 
-KINDS = ("data", "forward", "backward", "exposed", "update", "wait", "checkpoint",
-         "evaluate", "slowed", "other", "gpu_compute", "gpu_idle", "gpu_comm")
+KINDS = ("data", "forward", "backward", "exposed", "update", "wait", "bubble", "join",
+         "checkpoint", "evaluate", "slowed", "other", "gpu_compute", "gpu_idle", "gpu_comm")
 COMPUTING = ("forward", "backward", "update", "slowed")
-# Not part of a step's time: evaluation, checkpoints, and the GPU, which works at
-# the same time as the host.
-BESIDE_STEP = ("checkpoint", "evaluate", "gpu_compute", "gpu_idle", "gpu_comm")
+WHOLE_RUN = ("checkpoint", "evaluate")  # between steps
+# Not part of a step's time: the GPU works at the same time as the host.
+BESIDE_STEP = (*WHOLE_RUN, "gpu_compute", "gpu_idle", "gpu_comm")
+HELD = ("exposed", "wait", "bubble", "join")  # a worker is held up
 PARTS = ("parameters", "gradients", "optimizer", "buffers", "activations", "process",
          "mapped")
 VERBS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send",
@@ -306,7 +308,27 @@ class Run:
             if rank is not None and kind in KINDS:
                 spent[rank][kind] += number(row.get("seconds")) or 0
                 measured = True
+        for rank, (step_us, *parts) in self._waited.items():
+            s = spent[rank]
+            all_s = sum(v for k, v in s.items() if k not in BESIDE_STEP)
+            for kind, us in zip(("bubble", "join"), parts):
+                left = us / step_us * all_s if step_us else 0
+                for of in "wait", "exposed":  # breakdown.csv has it there
+                    taken = min(left, s[of])
+                    s[of], s[kind], left = s[of] - taken, s[kind] + taken, left - taken
         return spent if measured else []
+
+    @property
+    def _waited(self):
+        """{rank: microseconds of its steps, and of that waiting for stages and slices}"""
+        names = "t_step_us", "t_bubble_us", "t_join_us"
+        found = collections.defaultdict(lambda: [0.0] * len(names))
+        for row in itertools.chain(*self._steps.values()):
+            rank = whole(row.get("rank"), 0, self.world - 1)
+            if rank is not None:
+                for i, name in enumerate(names):
+                    found[rank][i] += row.get(name) or 0
+        return found
 
     @functools.cached_property
     def shares(self):
@@ -322,8 +344,7 @@ class Run:
                 busy = s["gpu_compute"] / whole
                 shares.append({"gpu_compute": busy, "gpu_idle": max(0, 1 - busy),
                                "gpu_comm": s["gpu_comm"] / whole,
-                               "exposed": s["exposed"] / whole,
-                               "wait": s["wait"] / whole})
+                               **{k: s[k] / whole for k in HELD}})
             else:
                 shares.append({k: v / whole for k, v in s.items()
                                if k not in BESIDE_STEP})
@@ -341,8 +362,7 @@ class Run:
         the whole step, so a GPU's host has none."""
         if not self.shares or None in self.shares:
             return None
-        hosts = ("exposed", "wait")
-        return sum(0 if "gpu_compute" in s and kind in hosts else s.get(kind, 0)
+        return sum(0 if "gpu_compute" in s and kind in HELD else s.get(kind, 0)
                    for s in self.shares) / self.world
 
     # ---- util.csv

@@ -70,11 +70,12 @@ def same_value(a, b):
 
 
 def difference(a, b):
-    """The first key in which two dicts of settings differ, with both values; None if
-    they are equal."""
+    """The first setting in which two dicts differ, as each has it: "lr=0.5", or
+    "no lr="; None if they are equal."""
     for key in [*a, *(k for k in b if k not in a)]:
         if not same_value(a.get(key, ""), b.get(key, "")):
-            return key, visible(a.get(key, "nothing")), visible(b.get(key, "nothing"))
+            return [f"{key}={value}" if value else f"no {key}=" for value in (
+                visible(a.get(key, "")), visible(b.get(key, "")))]
     return None
 
 
@@ -119,8 +120,11 @@ class Study:
             self.ini = None
             self.experiment = self._alone()
         else:
-            raise Error(f"{visible(self.out)}: neither an experiment nor a run; it has no "
-                        "command.txt and no run.json")
+            why = "neither an experiment nor a run; it has no command.txt and no run.json" \
+                if os.path.lexists(self.out) else "no such folder"
+            inside = os.path.join(self.out, "r1")  # of one repeat of a cell
+            hint = f"; try: {visible(inside)}" if os.path.lexists(inside) else ""
+            raise Error(f"{visible(self.out)}: {why}{hint}")
         self.read()
 
     def _alone(self):
@@ -186,17 +190,17 @@ class Study:
             if run.cell.peer:  # another program may have settings of its own
                 asked = {k: asked[k] for k in wanted}
             if found := difference(asked, wanted):
-                key, then, now = found
-                raise Error(f"{visible(name)}: ran with {key}={then}, now {key}={now}; "
+                then, now = found
+                raise Error(f"{visible(name)}: ran with {then}, now {now}; "
                             "try: fresh=1 to run all again, or another out=")
         others = [r for r in self.runs + self.unfinished if r.cell is run.cell]
         for other in others[:1]:
             found = difference(other.asked, run.asked) or \
                 difference(around(other), around(run))
             if found:
-                key, then, now = found
+                then, now = found
                 raise Error(f"{visible(name)}: not a repeat of repeat {other.repeat}, which "
-                            f"has {key}={then}; this one has {key}={now}; try: fresh=1 "
+                            f"has {then}; this one has {now}; try: fresh=1 "
                             "to run all again, or another out=")
 
     def _merge(self):

@@ -15,7 +15,7 @@ import os
 
 from .files import remove, write_csv, write_text
 from .measures import MEASURES, MIB
-from .runs import KINDS, PARTS, SMOOTH, VERBS
+from .runs import KINDS, PARTS, SMOOTH, VERBS, WHOLE_RUN
 
 SWEPT = ("tokens_per_s", "step_s", "seconds_to_target", "best_val_loss_nats")
 SHOWN = 8  # workers whose utilisation fits a line
@@ -73,7 +73,8 @@ def shares_table(study):
     for cell in study.filled:
         yield {**_head(study, cell), "oversubscribed": study.first(cell).oversubscribed,
                "step_s": study.range(cell, "step_s").median,
-               **{f"{k}_share": study.share(cell, k) for k in KINDS}}
+               **{f"{k}_share": study.share(cell, k) for k in KINDS
+                  if k not in WHOLE_RUN}}
 
 
 def memory_table(study):

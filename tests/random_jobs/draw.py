@@ -14,7 +14,7 @@ DEFAULTS = {
     "schedule": "constant", "bucket_mb": 0, "transport": "auto", "chunks": 1,
     "ahead": 0, "pipeline": "1f1b", "staging": "auto", "bucket": "size",
     "server_threads": 1, "servers": "1", "fusion_mb": 0, "stages": "", "net": "",
-    "tensorboard": 0, "loss_scale": 0, "momentum": .9, "weight_decay": .1}
+    "tp_sequence": 0, "tensorboard": 0, "loss_scale": 0, "momentum": .9, "weight_decay": .1}
 
 # Values that any job may be made to have, so that rare pairs are drawn, too.
 FORCED = {
@@ -28,7 +28,7 @@ FORCED = {
     "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
     "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
     "bucket": ("size", "block"), "servers": (1, 2, 3), "priority": (0, 1),
-    "trace": ("on", "off"), "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "dp2,pp2",
+    "trace": ("on", "off"), "tp_sequence": (0, 1), "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "dp2,pp2",
                                      "tp2,dp2", "pp2,tp2", "dp2,pp2,tp2")}
 
 
@@ -134,6 +134,8 @@ def draw_way(rng, layers, emulated=False):
                "mesh": draw_mesh(rng)}
         if sizes(job)["pp"] > 1:
             job |= draw_pipeline(rng, job, layers)
+        if sizes(job)["tp"] > 1:
+            job["tp_sequence"] = rng.choice((0, 1))
     elif sync != "local":
         job["workers"] = rng.choice((2, 2, 3, 4, 4, 5, 7) if rng.random() < .3 else (2, 3))
     if sync == "local":

@@ -111,8 +111,8 @@ def twin(case, rng):
 def death(case, rng):
     """A worker dies by inject=, and the job starts again."""
     job = saving(case.job)
-    more = {**job, "restarts": 2, "inject": f"kill:{rng.randint(1, job['steps'])}",
-            "inject_rank": rng.randrange(world(job))}
+    more = {**job, "restarts": 2,
+            "inject": f"kill:{rng.randint(1, job['steps'])}@{rng.randrange(world(job))}"}
     if job["sync"] == "local" or not case.lockstep.accepts(more):
         return
     out = case.folder / "death"
@@ -172,9 +172,9 @@ def torn(case, rng):
 def again(case, rng):
     """A run that was resumed loses a worker, which comes back."""
     job = saving(case.job)
-    more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": 2,
-            "inject_rank": rng.randrange(world(job))}
-    more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}"
+    more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": 2}
+    rank = rng.randrange(world(job))
+    more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}@{rank}"
     if job["sync"] == "local" or not case.lockstep.accepts(more):
         return
     out = case.folder / "again"

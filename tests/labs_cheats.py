@@ -15,7 +15,7 @@ import tempfile
 import time
 import zipfile
 
-from labs import TOP, at_once, export, floor_of, run_job, with_values
+from labs import TOP, at_once, floor_of, run_job
 from grading import build, changes, lab, run
 
 
@@ -163,11 +163,9 @@ def judge_batch(out):
     """A batch takes folders and Canvas's files, names every reason, gives points for
     wrong.c, finds a copy, and goes on where it was broken off."""
     right = (TOP / "labs/04-ring/reference.c").read_text()
-    right = with_values(right, [])
     mutants = changes.read(TOP / "labs/04-ring/mutants.txt", changes.MUTANT)
-    wrong = next("// " + m.value + "\n" + with_values(
-        m.apply({"reference.c": (TOP / "labs/04-ring/reference.c").read_text()})
-        ["reference.c"], []) for m in mutants if m.value == "law")
+    wrong = next(f"// {m.value}\n" + m.apply({"reference.c": right})["reference.c"]
+                 for m in mutants if m.value == "law")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "build").symlink_to(pathlib.Path(out).resolve())
@@ -214,7 +212,7 @@ def judge_guard():
     """A compiler may keep the value that guards the stack in a variable, as on ARM."""
     its, was = lab.find("4"), os.environ.get("CC", "cc")
     with tempfile.TemporaryDirectory() as folder:
-        builder = build.Builder(its, folder, ours=True)
+        builder = build.Builder(its, folder)
         os.environ["CC"] = "gcc -fstack-protector-all -mstack-protector-guard=global"
         try:
             builder.take(its.folder / "reference.c", pathlib.Path(folder), build.FLAGS)
@@ -228,8 +226,8 @@ def judge_guard():
 def judge_gradescope():
     """Gradescope's zip grades a submission, and says when a file is missing."""
     complaints = []
-    right = with_values((TOP / "labs/12-pipe/reference.c").read_text(),
-                        export.variant_of("F26", lab.find("12")))
+    its = lab.find("12")
+    text = (its.folder / "skeleton.c").read_text()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         said = run_job(TOP / "labs/export", "F26", folder / "x.zip", "12",
@@ -239,8 +237,8 @@ def judge_gradescope():
             for info in archive.infolist():
                 (folder / "source" / info.filename).chmod(info.external_attr >> 16)
         (folder / "submission").mkdir()
-        for name, score in (("none.c", 0), ("pipe.c", 70)):
-            (folder / "submission" / name).write_text(right)
+        for name, score in (("none.c", 0), ("pipe.c", floor_of(its.folder))):
+            (folder / "submission" / name).write_text(text)
             done = run_job("env", f"AUTOGRADER={folder}",
                            folder / "source/run_autograder")
             result = json.loads((folder / "results/results.json").read_text())

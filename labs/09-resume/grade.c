@@ -300,12 +300,19 @@ static void full(struct lab_case *k)
     }
 }
 
+// How many checkpoints checkpoint_prune(keep) must leave, if there are as many.
+static int to_keep(int keep)
+{
+    int least = LAB_KEEP == 2 ? 2 : 1;
+    return LAB_KEEP == 1 ? keep + 1 : keep < least ? least : keep;
+}
+
 // Checks how many bytes checkpoint_prune(keep) leaves of checkpoints of 300
 // bytes. Each checkpoint may take up to 100 bytes more.
 static void want_pruned(struct lab_case *k, int keep)
 {
     struct disk *d = disk_with(k, 6, 300);
-    int kept = keep < 1 ? 1 : keep < 6 ? keep : 6;
+    int kept = to_keep(keep) < 6 ? to_keep(keep) : 6;
     if (!d)
         return;
     save_until(d, 7, 300, 4, false); // an unfinished save, or a whole one

@@ -31,6 +31,10 @@ void crash_fail_sync(struct disk *d, int number);
 // its files "folder/file".
 void crash_sync_names(struct disk *d, const char *prefix);
 
+// Exchanges the files of two names in one step, as RENAME_EXCHANGE of Linux
+// does. Returns 0, or -1 if one of them does not exist.
+int crash_exchange(struct disk *d, const char *a, const char *b);
+
 // Returns the number of pending changes: writes and changes of names that are
 // done but not synced.
 int crash_pending(const struct disk *d);

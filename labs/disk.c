@@ -10,14 +10,15 @@
 
 enum { FILES = 256, OPEN = 16, NAMES = 64 };
 
-enum kind { CREATE, WRITE, RENAME, REMOVE };
+enum kind { CREATE, WRITE, RENAME, REMOVE, EXCHANGE };
 
 struct change {
     enum kind kind;
     bool synced;
-    int file;             // CREATE, WRITE, RENAME
-    char name[DISK_NAME]; // CREATE, REMOVE; RENAME: the new one
-    char old[DISK_NAME];  // RENAME
+    int file;             // CREATE, WRITE; RENAME, EXCHANGE: that of `name`
+    int other;            // EXCHANGE: the file of `old`
+    char name[DISK_NAME]; // CREATE, REMOVE, EXCHANGE; RENAME: the new one
+    char old[DISK_NAME];  // RENAME, EXCHANGE
     size_t off, bytes;    // WRITE
     char *data;
 };
@@ -159,6 +160,8 @@ static int apply(struct disk *d, const struct change *c, size_t bytes)
         forget(d, c->kind == REMOVE ? c->name : c->old);
     if (c->kind == WRITE)
         return put(d, c, bytes);
+    if (c->kind == EXCHANGE && set_name(d, c->old, c->other))
+        return -1;
     return c->kind == REMOVE ? 0 : set_name(d, c->name, c->file);
 }
 
@@ -326,6 +329,19 @@ int disk_rename(struct disk *d, const char *from, const char *to)
     c.file = d->names[i].file;
     memcpy(c.old, from, strlen(from));
     memcpy(c.name, to, strlen(to));
+    return change(d, c);
+}
+
+int crash_exchange(struct disk *d, const char *a, const char *b)
+{
+    struct change c = {.kind = EXCHANGE};
+    int i = find(d, a), k = find(d, b);
+    if (i < 0 || k < 0)
+        return -1;
+    c.file = d->names[i].file;
+    c.other = d->names[k].file;
+    memcpy(c.name, b, strlen(b));
+    memcpy(c.old, a, strlen(a));
     return change(d, c);
 }
 

@@ -51,7 +51,7 @@ static int begin(struct lab *l, const struct outer *o, int f, int s,
     t->merge_at = s + o->overlap;
     t->requests = 0;
     for (int hop = 1; hop < w; hop++) {
-        int to = (me + hop) % w, from = (me + w - hop) % w;
+        int from = (me + hop) % w, to = (me + w - hop) % w;
         if (lab_isend(l, to, mine, bytes, &t->r[t->requests++]) ||
             lab_irecv(l, from, t->all + (size_t)from * n, bytes,
                       &t->r[t->requests++]))
@@ -89,8 +89,9 @@ int outer_train(struct lab *l, const struct outer *o, float *p)
     memcpy(start, p, o->n * sizeof *p);
     memset(velocity, 0, o->n * sizeof *velocity);
     for (int f = 0; f < o->fragments; f++) {
-        size_t all = (size_t)l->workers * length_of(o, f);
-        t[f] = (struct travel){.all = lab_alloc(l, all, sizeof *p)};
+        t[f] = (struct travel){
+            .all =
+                lab_alloc(l, (size_t)l->workers * length_of(o, f), sizeof *p)};
         if (!t[f].all)
             return -1;
     }

@@ -186,18 +186,18 @@ static void expect(struct layer *t)
     }
     for (size_t i = 0; i < t->rows; i++)
         for (size_t k = 0; k < hidden; k++) {
-            float z = 0, dz = 0;
+            float z = 0, slope = 0;
             for (size_t j = 0; j < width; j++) {
                 z += t->x[i * width + j] * t->a[j * hidden + k];
-                dz += t->dy[i * width + j] * t->b[k * width + j];
+                slope += t->dy[i * width + j] * t->b[k * width + j];
             }
             t->h[i * hidden + k] = act(z);
-            dz *= z > 0 ? 1 : -act(-1);
+            slope *= z > 0 ? 1 : -act(-1);
             for (size_t j = 0; j < width; j++) {
                 t->y[i * width + j] += act(z) * t->b[k * width + j];
                 t->db[k * width + j] += act(z) * t->dy[i * width + j];
-                t->dx[i * width + j] += dz * t->a[j * hidden + k];
-                t->da[j * hidden + k] += dz * t->x[i * width + j];
+                t->dx[i * width + j] += slope * t->a[j * hidden + k];
+                t->da[j * hidden + k] += slope * t->x[i * width + j];
             }
         }
 }

@@ -32,24 +32,24 @@ int lab_exchange(struct lab *l, float *v, size_t n)
     if (!in)
         return -1;
     for (int hop = 1; hop < w; hop++) { // to their owners
-        int to = (me + hop) % w, from = (me + w - hop) % w;
+        int from = (me + hop) % w, to = (me + w - hop) % w;
         size_t there = cut(n, w, to);
-        struct lab_req r[2];
+        struct lab_req q[2];
         if (lab_isend(l, to, v + there, (cut(n, w, to + 1) - there) * sizeof *v,
-                      &r[0]) ||
-            lab_irecv(l, from, in, own * sizeof *v, &r[1]) || lab_wait(l, r, 2))
+                      &q[0]) ||
+            lab_irecv(l, from, in, own * sizeof *v, &q[1]) || lab_wait(l, q, 2))
             return -1;
         for (size_t i = 0; i < own; i++)
             v[off + i] += in[i];
     }
     for (int hop = 1; hop < w; hop++) { // and the sums back
-        int to = (me + hop) % w, from = (me + w - hop) % w;
+        int from = (me + hop) % w, to = (me + w - hop) % w;
         size_t there = cut(n, w, from);
-        struct lab_req r[2];
-        if (lab_isend(l, to, v + off, own * sizeof *v, &r[0]) ||
+        struct lab_req q[2];
+        if (lab_isend(l, to, v + off, own * sizeof *v, &q[0]) ||
             lab_irecv(l, from, v + there,
-                      (cut(n, w, from + 1) - there) * sizeof *v, &r[1]) ||
-            lab_wait(l, r, 2))
+                      (cut(n, w, from + 1) - there) * sizeof *v, &q[1]) ||
+            lab_wait(l, q, 2))
             return -1;
     }
     return 0;

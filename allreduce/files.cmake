@@ -36,6 +36,11 @@ if(TARGET test_allreduce)
     lockstep_long(allreduce_${n}
                   ${mpirun} -n ${n} $<TARGET_FILE:test_allreduce>)
   endforeach()
+  if(NOT LOCKSTEP_SANITIZE)
+    add_test(NAME library_mpi_16
+             COMMAND ${mpirun} -n 16 $<TARGET_FILE:test_library_mpi>)
+    set_tests_properties(library_mpi_16 PROPERTIES TIMEOUT 300)
+  endif()
   # Two groups at the same time; neither is the whole of MPI_COMM_WORLD.
   add_test(NAME library_mpi_halves
            COMMAND ${mpirun} -n 4 $<TARGET_FILE:test_library_mpi> halves)

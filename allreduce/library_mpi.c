@@ -53,7 +53,7 @@ struct library {
 
     struct verb *verbs;     // ticket k at k % depth
     MPI_Request *requests;  // in the same order
-    int *lengths, *offsets; // of the members' chunks: `size` for each ticket
+    int *lengths, *offsets; // of chunks: `size` for each of a ticket's vectors
     int *ended;             // indices that MPI_Testsome returns
     uint16_t **unused;      // spare vectors of job.largest elements
     size_t nunused;
@@ -99,27 +99,48 @@ static int cast_down(struct group *g, struct verb *v)
 
 static struct format format_of(const struct library *l, enum dtype t)
 {
-    return t == DTYPE_F32   ? (struct format){MPI_FLOAT, MPI_SUM}
-           : t == DTYPE_F64 ? (struct format){MPI_DOUBLE, MPI_SUM}
-           : t == DTYPE_F16 ? l->fp16
-                            : l->bf16;
+    const struct format formats[] = {
+        [DTYPE_F32] = {MPI_FLOAT, MPI_SUM},
+        [DTYPE_F16] = l->fp16,
+        [DTYPE_BF16] = l->bf16,
+        [DTYPE_F64] = {MPI_DOUBLE, MPI_SUM},
+        [DTYPE_BYTE] = {MPI_BYTE, MPI_OP_NULL},
+    };
+    return formats[t];
 }
 
-// Sets the lengths and offsets of the chunks of a verb's vector. MPI reads
-// these arrays until the verb has ended.
-static void set_chunks(const struct group *g, const struct verb *v,
-                       int **lengths, int **offsets)
+// The lengths and offsets of the chunks of a verb's vector, as MPI takes them.
+// It reads these arrays until the verb has ended.
+struct chunks {
+    int *lengths, *offsets;
+};
+
+static struct chunks chunks_of(const struct group *g, const struct verb *v,
+                               const struct group_vector *x)
 {
     const struct library *l = g->state;
-    size_t first = (size_t)(v->number % g->job.depth) * (size_t)g->size;
-    *lengths = l->lengths + first;
-    *offsets = l->offsets + first;
+    size_t slot = 2 * (size_t)(v->number % g->job.depth) + (x == &v->op.given);
+    struct chunks k = {l->lengths + slot * (size_t)g->size,
+                       l->offsets + slot * (size_t)g->size};
     for (int c = 0; c < g->size; c++) {
-        struct group_chunk chunk =
-            group_chunk(v->op.vector.n, g->job.grain, g->size, c);
-        (*lengths)[c] = (int)chunk.n;
-        (*offsets)[c] = (int)chunk.off;
+        struct group_chunk chunk = group_chunk_of(x, g->job.grain, g->size, c);
+        k.lengths[c] = (int)chunk.n;
+        k.offsets[c] = (int)chunk.off;
     }
+    return k;
+}
+
+// group.c has copied this member's own chunk.
+static void ask_all_to_all(struct group *g, const struct verb *v,
+                           MPI_Request *r)
+{
+    const struct library *l = g->state;
+    const struct group_vector *to = &v->op.vector, *from = &v->op.given;
+    struct chunks in = chunks_of(g, v, to), out = chunks_of(g, v, from);
+    MPI_Datatype type = format_of(l, to->wire).type;
+    in.lengths[g->rank] = out.lengths[g->rank] = 0;
+    MPI(MPI_Ialltoallv(from->data, out.lengths, out.offsets, type, to->data,
+                       in.lengths, in.offsets, type, l->comm, r));
 }
 
 static void ask(struct group *g, const struct verb *v, MPI_Request *r)
@@ -129,18 +150,18 @@ static void ask(struct group *g, const struct verb *v, MPI_Request *r)
     struct format f = format_of(l, op->vector.wire);
     void *data = v->half ? (void *)v->half : op->vector.data;
     bool root = g->rank == op->peer;
-    int n = (int)op->vector.n, *lengths, *offsets;
-    set_chunks(g, v, &lengths, &offsets);
+    int n = (int)op->vector.n;
+    struct chunks k = chunks_of(g, v, &v->op.vector);
     switch (op->verb) {
     case GROUP_ALL_REDUCE:
         MPI(MPI_Iallreduce(MPI_IN_PLACE, data, n, f.type, f.sum, l->comm, r));
         break;
     case GROUP_REDUCE_SCATTER:
-        MPI(MPI_Ireduce_scatter(MPI_IN_PLACE, data, lengths, f.type, f.sum,
+        MPI(MPI_Ireduce_scatter(MPI_IN_PLACE, data, k.lengths, f.type, f.sum,
                                 l->comm, r));
         break;
     case GROUP_ALL_GATHER:
-        MPI(MPI_Iallgatherv(MPI_IN_PLACE, 0, f.type, data, lengths, offsets,
+        MPI(MPI_Iallgatherv(MPI_IN_PLACE, 0, f.type, data, k.lengths, k.offsets,
                             f.type, l->comm, r));
         break;
     case GROUP_BROADCAST:
@@ -153,8 +174,11 @@ static void ask(struct group *g, const struct verb *v, MPI_Request *r)
     case GROUP_SEND:
         MPI(MPI_Isend(data, n, f.type, op->peer, TAG_PAIR, l->comm, r));
         break;
-    default:
+    case GROUP_RECV:
         MPI(MPI_Irecv(data, n, f.type, op->peer, TAG_PAIR, l->comm, r));
+        break;
+    default:
+        ask_all_to_all(g, v, r);
     }
 }
 
@@ -195,10 +219,11 @@ static int library_begin(struct group *g, const struct group_op *op)
     struct library *l = g->state;
     size_t slot = (size_t)(l->begun % g->job.depth);
     struct verb *v = &l->verbs[slot];
-    if (op->vector.n > INT_MAX)
+    size_t n = op->vector.n > op->given.n ? op->vector.n : op->given.n;
+    if (n > INT_MAX)
         return fail("%s: %zu elements in one %s, MPI's limit is %d; try: "
                     "sync=ring",
-                    g->name, op->vector.n, group_verb_name(op->verb), INT_MAX);
+                    g->name, n, group_verb_name(op->verb), INT_MAX);
     *v = (struct verb){.op = *op, .number = l->begun, .begun_ns = now_ns()};
     if (group_casts(&op->vector) && cast_down(g, v))
         return -1;
@@ -260,7 +285,7 @@ static int library_wait(struct group *g, uint64_t spin_ns)
 static int open_memory(struct group *g)
 {
     struct library *l = g->state;
-    size_t depth = g->job.depth, chunks = depth * (size_t)g->size;
+    size_t depth = g->job.depth, chunks = 2 * depth * (size_t)g->size;
     l->verbs = mem_alloc(depth, sizeof *l->verbs);
     l->requests = mem_alloc(depth, sizeof(MPI_Request));
     l->lengths = mem_alloc(chunks, sizeof *l->lengths);

@@ -29,9 +29,16 @@ static void *at(void *data, enum dtype type, size_t off)
     return (char *)data + off * dtype_bytes(type);
 }
 
-static struct group_chunk chunk_of(const struct group *g, size_t n, int c)
+static struct group_chunk chunk_of(const struct group *g,
+                                   const struct group_op *op, int c)
 {
-    return group_chunk(n, g->job.grain, g->size, c);
+    return group_chunk_of(&op->vector, g->job.grain, g->size, c);
+}
+
+static bool has_equal_chunks(const struct group *g, const struct group_op *op)
+{
+    size_t longest = group_longest(&op->vector, g->job.grain, g->size);
+    return longest * (size_t)g->size == op->vector.n;
 }
 
 // One collective for each chunk c: the sum goes to member c, or member c's
@@ -43,7 +50,7 @@ static int move_each(struct nccl *n, const struct group *g,
     ncclDataType_t type = nccl_type(wire);
     ncclResult_t r = ncclGroupStart();
     for (int c = 0; c < g->size; c++) {
-        struct group_chunk k = chunk_of(g, op->vector.n, c);
+        struct group_chunk k = chunk_of(g, op, c);
         void *part = at(data, wire, k.off);
         if (k.n == 0 || (r != ncclSuccess && r != ncclInProgress))
             continue;
@@ -60,10 +67,9 @@ static int move_chunks(struct nccl *n, const struct group *g,
                        const struct group_op *op, void *data)
 {
     enum dtype wire = op->vector.wire;
-    size_t count = op->vector.n;
-    struct group_chunk own = chunk_of(g, count, g->rank);
+    struct group_chunk own = chunk_of(g, op, g->rank);
     void *part = at(data, wire, own.off);
-    if (chunk_of(g, count, 0).n != chunk_of(g, count, g->size - 1).n)
+    if (!has_equal_chunks(g, op))
         return move_each(n, g, op, data);
     if (op->verb == GROUP_REDUCE_SCATTER)
         return nccl_asked(n,
@@ -100,6 +106,8 @@ static int move(struct nccl *n, const struct group *g,
     case GROUP_RECV:
         r = ncclRecv(data, count, type, op->peer, n->comm, n->stream);
         break;
+    case GROUP_ALL_TO_ALL:
+        return nccl_queue_all_to_all(n, g, op);
     default:
         return move_chunks(n, g, op, data);
     }

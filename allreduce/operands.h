@@ -9,6 +9,7 @@
 //     reduce            n               n (root only)
 //     send              n               0
 //     recv              0               n
+//     all_to_all        what other members get and give
 //
 // A library does not report what it sends. So its carriers count these
 // elements, in the wire's format: for an all_reduce of S bytes, S out and S in

@@ -117,14 +117,12 @@ static int receive(struct sync *s, int from, struct group_vector v)
 
 // A message that is neither gradients nor parameters; it counts as heads.
 static struct group_vector note(struct sync *s, enum group_verb verb,
-                                void *data, size_t n, enum dtype type)
+                                void *data, size_t bytes)
 {
     struct dataparallel *d = s->state;
-    uint64_t bytes = n * dtype_bytes(type);
     bool out = verb == GROUP_SEND;
     group_count(&d->notes, verb, out ? bytes : 0, out ? 0 : bytes);
-    return (struct group_vector){
-        .data = data, .n = n, .type = type, .wire = type, .scale = 1};
+    return group_bytes(data, bytes);
 }
 
 static int finish(struct sync *s)
@@ -156,20 +154,16 @@ static int dataparallel_broadcast(struct sync *s, int slot, float *v)
     return copy_out(s, v) ? -1 : finish(s);
 }
 
-// Tokens travel as DTYPE_F32: they have 4 bytes, too, and no carrier casts
-// them.
 static int dataparallel_scatter(struct sync *s, int32_t *x, int32_t *y,
                                 size_t n)
 {
     int32_t *const both[] = {x, y};
+    size_t bytes = n * sizeof *x;
     for (int k = 0; k < 2; k++) {
-        if (!is_owner(s) &&
-            receive(s, 0, note(s, GROUP_RECV, both[k], n, DTYPE_F32)))
+        if (!is_owner(s) && receive(s, 0, note(s, GROUP_RECV, both[k], bytes)))
             return -1;
         for (int r = 1; is_owner(s) && r < s->job.cluster->world; r++)
-            if (send(s, r,
-                     note(s, GROUP_SEND, both[k] + (size_t)r * n, n,
-                          DTYPE_F32)))
+            if (send(s, r, note(s, GROUP_SEND, both[k] + (size_t)r * n, bytes)))
                 return -1;
     }
     return finish(s);
@@ -183,14 +177,14 @@ static int step_of_others(struct sync *s, const struct sync_in *in,
     const struct sync_job *job = &s->job;
     struct dataparallel *d = s->state;
     d->loss = in->loss;
-    if (send(s, 0, note(s, GROUP_SEND, &d->loss, 1, DTYPE_F64)))
+    if (send(s, 0, note(s, GROUP_SEND, &d->loss, sizeof d->loss)))
         return -1;
     for (size_t off = 0, n; off < job->n; off += n) {
         n = piece_at(s, off);
         if (send(s, 0, group_floats(job->grads + off, n)))
             return -1;
     }
-    if (receive(s, 0, note(s, GROUP_RECV, &d->norm, 1, DTYPE_F64)) ||
+    if (receive(s, 0, note(s, GROUP_RECV, &d->norm, sizeof d->norm)) ||
         copy_out(s, job->params) || finish(s))
         return -1;
     out->grad_norm = (float)d->norm;
@@ -257,14 +251,15 @@ static int step_of_owner(struct sync *s, const struct sync_in *in,
     struct dataparallel *d = s->state;
     int world = s->job.cluster->world;
     for (int r = 1; r < world; r++)
-        if (receive(s, r, note(s, GROUP_RECV, &d->losses[r], 1, DTYPE_F64)))
+        if (receive(s, r,
+                    note(s, GROUP_RECV, &d->losses[r], sizeof d->losses[r])))
             return -1;
     if (world > 1 && add_up(s))
         return -1;
     update(s, in, out);
     d->norm = (double)out->grad_norm;
     for (int r = 1; r < world; r++)
-        if (send(s, r, note(s, GROUP_SEND, &d->norm, 1, DTYPE_F64)))
+        if (send(s, r, note(s, GROUP_SEND, &d->norm, sizeof d->norm)))
             return -1;
     if (copy_out(s, s->job.params) || finish(s))
         return -1;

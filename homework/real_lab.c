@@ -25,21 +25,12 @@ static int post(struct lab *l, bool out, int peer, const void *p, size_t bytes,
                 struct lab_req *req)
 {
     struct real *r = l->state;
-    // The bytes are copied unchanged, as elements of two bytes.
-    struct group_vector v = {.data = (void *)p,
-                             .n = bytes / 2,
-                             .type = DTYPE_F16,
-                             .wire = DTYPE_F16,
-                             .scale = 1};
+    struct group_vector v = group_bytes((void *)p, bytes);
     uint64_t ticket;
     *req = (struct lab_req){NULL, -1};
     if (peer < 0 || peer >= l->workers || peer == l->rank)
         return fail("rank %d %s rank %d; try: another rank, 0 to %d", l->rank,
                     out ? "sends to" : "receives from", peer, l->workers - 1);
-    if (bytes % 2)
-        return fail("rank %d: a message of %zu bytes; try: an even number, on "
-                    "real workers",
-                    l->rank, bytes);
     if (r->begun - r->waited == LAB_REQUESTS)
         return fail("rank %d: more than %d messages under way; try: "
                     "lab_wait() for those begun",

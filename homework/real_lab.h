@@ -1,9 +1,9 @@
 // real_lab.h - labs on real workers: lab.h's calls use group.h's send and recv.
 //
-// Labs can do less here than on the virtual cluster. Messages have an even
-// number of bytes. Each rank has one thread, and there is no lab_recv_any(). A
-// request is complete only after all requests before it. lab_compute() takes no
-// time. alpha_s and bytes_per_s are unknown, so they are 0.
+// Labs can do less here than on the virtual cluster. Each rank has one thread,
+// and there is no lab_recv_any(). A request is complete only after all requests
+// before it. lab_compute() takes no time. alpha_s and bytes_per_s are unknown,
+// so they are 0.
 
 #ifndef HOMEWORK_REAL_LAB_H
 #define HOMEWORK_REAL_LAB_H

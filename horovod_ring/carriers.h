@@ -29,6 +29,7 @@ extern const struct group_ops ring_shm;
 //     reduce           (world-1) own; at the root   n; at the root n - own
 //                      n - own more
 //       n <= 2048      0, (world-1) n at the root   n, 0 at the root
+//     all_to_all       what it takes, less own      what it gives, less own
 size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
                          int world, enum direction d);
 

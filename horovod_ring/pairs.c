@@ -1,4 +1,4 @@
-// pairs.c - messages from one member to another: send and recv.
+// pairs.c - messages from one member to another: send, recv and all_to_all.
 
 #include "horovod_ring/pairs.h"
 
@@ -60,30 +60,30 @@ static int job_rank(const struct pairs *p, int member)
 
 // ---- lines
 
-static struct group_vector *vector_of(const struct pairs *p,
-                                      const struct pair_line *l, uint64_t k)
+static const struct pair_message *present(const struct pairs *p,
+                                          const struct pair_line *l)
 {
-    return &l->queue[k % p->depth];
+    return &l->queue[l->done % p->depth];
 }
 
-static enum direction direction_of(const struct group_op *op)
+void pairs_post(struct pairs *p, enum direction d, int peer,
+                const struct pair_message *m)
 {
-    return op->verb == GROUP_SEND ? OUT : IN;
-}
-
-uint64_t pairs_post(struct pairs *p, const struct group_op *op)
-{
-    struct pair_line *l = &p->lines[direction_of(op)][op->peer];
+    struct pair_line *l = &p->lines[d][peer];
     if (p->pending++ == 0)
         p->moved_ns = now_ns();
-    *vector_of(p, l, l->posted) = op->vector;
-    return l->posted++;
+    l->queue[l->posted++ % p->depth] = *m;
 }
 
-bool pairs_is_complete(const struct pairs *p, const struct group_op *op,
-                       uint64_t number)
+int pairs_awaited(const struct pairs *p, const uint64_t *left)
 {
-    return p->lines[direction_of(op)][op->peer].done > number;
+    for (int d = 0; d < 2; d++)
+        for (int r = 0; r < p->world; r++) {
+            const struct pair_line *l = &p->lines[d][r];
+            if (l->done < l->posted && present(p, l)->left == left)
+                return r;
+        }
+    return -1;
 }
 
 bool pairs_wants(const struct pairs *p, enum direction d, int rank)
@@ -128,8 +128,10 @@ static void cast(const struct pair_line *l, const struct group_vector *v,
 static void complete(struct pairs *p, enum direction d, struct pair_line *l)
 {
     struct group_stats *s = &p->counted;
-    group_count(s, d == OUT ? GROUP_SEND : GROUP_RECV,
-                d == OUT ? l->head.bytes : 0, d == OUT ? 0 : l->head.bytes);
+    const struct pair_message *m = present(p, l);
+    group_count(s, m->verb, d == OUT ? l->head.bytes : 0,
+                d == OUT ? 0 : l->head.bytes);
+    --*m->left;
     *(d == OUT ? &s->head_out : &s->head_in) += sizeof l->head;
     l->moved = l->cast = 0;
     l->done++;
@@ -141,7 +143,7 @@ static void complete(struct pairs *p, enum direction d, struct pair_line *l)
 static int push(struct pairs *p, int to)
 {
     struct pair_line *l = &p->lines[OUT][to];
-    const struct group_vector *v = vector_of(p, l, l->done);
+    const struct group_vector *v = &present(p, l)->vector;
     struct iovec parts[2];
     int n = 0;
     size_t head = sizeof l->head;
@@ -211,7 +213,7 @@ static int pull_head(struct pairs *p, int from)
 static int check_head(struct pairs *p, int from)
 {
     const struct pair_line *l = &p->lines[IN][from];
-    uint64_t due = payload(vector_of(p, l, l->done));
+    uint64_t due = payload(&present(p, l)->vector);
     if (l->head.number == (uint32_t)l->done && l->head.bytes == due)
         return 0;
     p->culprit = from;
@@ -237,7 +239,7 @@ static int pull(struct pairs *p, int from)
         return pull_head(p, from);
     if (l->done == l->posted)
         return 0;
-    const struct group_vector *v = vector_of(p, l, l->done);
+    const struct group_vector *v = &present(p, l)->vector;
     size_t at = l->moved - head, bytes;
     if (at == 0 && check_head(p, from))
         return -1;

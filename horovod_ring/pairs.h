@@ -1,4 +1,4 @@
-// pairs.h - messages from one member to another: send and recv.
+// pairs.h - messages from one member to another: send, recv and all_to_all.
 //
 // Each member has two lines to each other member, one out and one in. A line is
 // a queue of messages. A message is a head of 16 bytes and the vector, sent
@@ -37,8 +37,14 @@ struct pair_head {
     uint64_t bytes;  // length of the payload after the head
 };
 
+struct pair_message {
+    struct group_vector vector;
+    enum group_verb verb; // of which it is a part
+    uint64_t *left;       // the verb's messages that are not complete; borrowed
+};
+
 struct pair_line {
-    struct group_vector *queue; // message k at k % depth
+    struct pair_message *queue; // message k at k % depth
     uint64_t posted, done;
     // The present message, number `done`:
     struct pair_head head;
@@ -83,10 +89,13 @@ int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
                struct cluster *c, const char *iface, size_t depth, bool half);
 void pairs_close(struct pairs *p);
 
-// Posts one send or recv. Returns its number in its line.
-uint64_t pairs_post(struct pairs *p, const struct group_op *op);
-bool pairs_is_complete(const struct pairs *p, const struct group_op *op,
-                       uint64_t number);
+// Posts one message to or from member `peer`. *m->left becomes one less when it
+// is complete.
+void pairs_post(struct pairs *p, enum direction d, int peer,
+                const struct pair_message *m);
+
+// Returns a member whose present message counts in *left, or -1.
+int pairs_awaited(const struct pairs *p, const uint64_t *left);
 
 // Moves everything that can be moved now. Returns 0, or -1 after fail().
 int pairs_advance(struct pairs *p);

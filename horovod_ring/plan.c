@@ -34,7 +34,7 @@ struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
     int back = message + (op->verb == GROUP_ALL_GATHER ? p->world - 1 : 0) +
                (d == OUT ? 1 : 2);
     int c = (p->rank - back + 3 * p->world) % p->world;
-    return group_chunk(n, p->grain, p->world, c);
+    return group_chunk_of(&op->vector, p->grain, p->world, c);
 }
 
 int plan_lag(const struct plan *p, const struct group_op *op)
@@ -62,9 +62,10 @@ bool plan_completes(const struct plan *p, const struct group_op *op,
     return !plan_adds(p, op, message) || message == p->world - 2;
 }
 
-static size_t chunk_len(const struct plan *p, size_t n, int c)
+static size_t chunk_len(const struct plan *p, const struct group_op *op, int c)
 {
-    return group_chunk(n, p->grain, p->world, (c + p->world) % p->world).n;
+    c = (c + p->world) % p->world;
+    return group_chunk_of(&op->vector, p->grain, p->world, c).n;
 }
 
 size_t plan_elements(const struct plan *p, const struct group_op *op,
@@ -74,10 +75,12 @@ size_t plan_elements(const struct plan *p, const struct group_op *op,
     int r = p->rank;
     if (p->world == 1)
         return 0;
+    if (op->verb == GROUP_ALL_TO_ALL)
+        return group_exchanged(op, p->grain, r, p->world, d == OUT);
     if (plan_is_chain(op))
         return plan_messages(p, op, d) ? n : 0;
-    size_t first = n - chunk_len(p, n, d == OUT ? r : r - 1);
-    size_t second = n - chunk_len(p, n, d == OUT ? r + 1 : r);
+    size_t first = n - chunk_len(p, op, d == OUT ? r : r - 1);
+    size_t second = n - chunk_len(p, op, d == OUT ? r + 1 : r);
     return (op->verb == GROUP_ALL_GATHER ? 0 : first) +
            (op->verb == GROUP_REDUCE_SCATTER ? 0 : second);
 }

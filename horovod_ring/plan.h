@@ -1,9 +1,9 @@
 // plan.h - the ring's timetable: which part of a vector travels when.
 //
 // A vector of n elements has `world` chunks; chunk c belongs to worker c
-// (group_chunk()). An all-reduce has 2(world-1) messages. In message m, worker
-// r sends chunk r-1-m to its right and receives chunk r-2-m from its left, mod
-// world:
+// (group_chunk_of()). An all-reduce has 2(world-1) messages. In message m,
+// worker r sends chunk r-1-m to its right and receives chunk r-2-m from its
+// left, mod world:
 //
 //     world 3, reduce-scatter     all-gather
 //     message     0       1       2       3
@@ -28,6 +28,8 @@
 //     all_reduce        the sum of these two       the sum of these two
 //     broadcast         n; 0 left of the root      n; 0 at the root
 //     reduce            n; 0 at the root           n; 0 right of the root
+//     all_to_all        what it gives, less        what it takes, less
+//                       its own chunk              its own chunk
 //
 // If world divides n, an all-reduce moves 2(world-1)/world n each way.
 

@@ -105,7 +105,8 @@ static int fit(struct group *g, int i, size_t bytes)
 static int fit_buffers(struct group *g, const struct plan *p,
                        const struct group_op *op)
 {
-    size_t n = op->vector.n, most = group_chunk(n, p->grain, p->world, 0).n;
+    size_t n = op->vector.n;
+    size_t most = group_longest(&op->vector, p->grain, p->world);
     bool half = group_casts(&op->vector);
     if (plan_is_chain(op))
         most = slice_elements(g, op);
@@ -235,14 +236,24 @@ static void count(struct group *g, const struct plan *p,
                     plan_elements(p, op, IN) * size);
 }
 
+static int pass(struct group *g, const struct plan *p,
+                const struct group_op *op)
+{
+    struct ring *r = g->state;
+    if (group_is_pair(op->verb))
+        return pass_pair(g, op);
+    return op->verb == GROUP_ALL_TO_ALL
+               ? nccl_queue_all_to_all(&r->queue.nccl, g, op)
+               : pass_all(g, p, op);
+}
+
 static int ring_begin(struct group *g, const struct group_op *op)
 {
     struct ring *r = g->state;
     const struct plan p = plan_of(g);
-    bool pair = group_is_pair(op->verb);
     count(g, &p, op);
     if (fit_buffers(g, &p, op) || nccl_queue_begin(&r->queue) ||
-        (pair ? pass_pair(g, op) : pass_all(g, &p, op)))
+        pass(g, &p, op))
         return -1;
     return nccl_queue_end(&r->queue);
 }

@@ -254,10 +254,11 @@ static int shm_wait(struct group *g, uint64_t spin_ns)
 {
     struct shm *s = g->state;
     struct awaited_steps h = awaited_of(g);
-    const struct group_op *op = tickets_first_pair(&s->tickets);
+    enum group_verb verb;
+    int whom = tickets_awaited(&s->tickets, &verb);
     struct awaited first = h.a[0];
-    if (op)
-        first = (struct awaited){.k = MOVED, .rank = op->peer};
+    if (whom >= 0)
+        first = (struct awaited){.k = MOVED, .rank = whom};
     return counters_wait(&s->counters, spin_ns, &first, has_come, &h);
 }
 

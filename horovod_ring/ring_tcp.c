@@ -28,7 +28,8 @@ static int wait_for_pairs(struct group *g, uint64_t spin_ns)
 {
     struct ring_flow *r = g->state;
     const struct flow *f = &r->flow;
-    const struct group_op *first = tickets_first_pair(&r->tickets);
+    enum group_verb verb;
+    int whom = tickets_awaited(&r->tickets, &verb);
     struct pairs *p = &r->tickets.pairs;
     struct transport *t = &r->transport;
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
@@ -37,12 +38,12 @@ static int wait_for_pairs(struct group *g, uint64_t spin_ns)
         sched_yield(); // the rank we wait for may need this core
         return 0;
     }
-    if (waited >= limit && first) {
-        p->culprit = first->peer;
+    if (waited >= limit && whom >= 0) {
+        p->culprit = whom;
         return fail("%s: nothing from rank %d for %g s, in %s; try: look at "
                     "its log, or a longer timeout=",
-                    f->name, cluster_job_rank(p->ranks, first->peer),
-                    f->timeout_s, group_verb_name(first->verb));
+                    f->name, cluster_job_rank(p->ranks, whom), f->timeout_s,
+                    group_verb_name(verb));
     }
     t->also = pairs_tcp_watch(p);
     if (t->also < 0)

@@ -18,7 +18,7 @@ void steps_plan(struct task *t, const struct members *m,
     t->way = t->region ? MAPPED : SLICES;
     if (t->region)
         return;
-    size_t longest = group_chunk(n, m->grain, m->size, 0).n;
+    size_t longest = group_longest(&op->vector, m->grain, m->size);
     t->most = COUNTERS_PLACE / size / (size_t)m->size;
     t->steps = (longest + t->most - 1) / t->most;
 }
@@ -30,7 +30,7 @@ static struct group_chunk slice(const struct members *m, const struct task *t,
                                 const struct cursor *c, int chunk)
 {
     struct group_chunk k =
-        group_chunk(t->op.vector.n, m->grain, m->size, chunk);
+        group_chunk_of(&t->op.vector, m->grain, m->size, chunk);
     if (t->way != SLICES)
         return k;
     size_t skip = c->part * t->most;
@@ -186,7 +186,7 @@ size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
                          int world, enum direction d)
 {
     size_t n = op->vector.n, others = (size_t)world - 1;
-    size_t own = group_chunk(n, grain, world, rank).n;
+    size_t own = group_chunk_of(&op->vector, grain, world, rank).n;
     bool root = rank == op->peer, brief = n <= SHORT;
     switch (op->verb) {
     case GROUP_ALL_REDUCE:
@@ -197,6 +197,8 @@ size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
         return d == IN ? n - own : others * own;
     case GROUP_BROADCAST:
         return (d == IN) == root ? 0 : root ? others * n : n;
+    case GROUP_ALL_TO_ALL:
+        return group_exchanged(op, grain, rank, world, d == OUT);
     default:
         break;
     }

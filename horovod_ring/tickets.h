@@ -11,13 +11,14 @@
 
 struct ticket {
     struct group_op op;
-    uint64_t number; // among the collectives, or in its pair's line
+    uint64_t number; // of a collective: among the collectives
+    uint64_t left;   // of another verb: messages that are not complete
 };
 
 struct tickets {
     struct pairs pairs;
     struct ticket *all; // verb k at k % depth; NULL: the job has no pairs
-    size_t depth;
+    size_t depth, grain;
     uint64_t posted, done;
     uint64_t vectors; // collectives posted so far
 };
@@ -28,7 +29,8 @@ int tickets_open(struct tickets *t, const struct pairs_ops *ops,
                  const struct group *g);
 void tickets_close(struct tickets *t);
 
-// Adds one verb. A send or recv is posted to the pairs; then it returns true.
+// Adds one verb. A send, recv or all_to_all is posted to the pairs; then it
+// returns true.
 bool tickets_post(struct tickets *t, const struct group_op *op);
 
 // Moves the messages of pairs. `vectors` is how many collectives are complete.
@@ -36,8 +38,8 @@ bool tickets_post(struct tickets *t, const struct group_op *op);
 // gap. Returns 0, or -1 after fail().
 int tickets_advance(struct tickets *t, uint64_t vectors, uint64_t *done);
 
-// Returns the first verb that is not complete, if it is a send or recv; else
-// NULL.
-const struct group_op *tickets_first_pair(const struct tickets *t);
+// If the first verb that is not complete is one of messages of pairs, returns a
+// member that it waits for, and sets *verb. Else returns -1.
+int tickets_awaited(const struct tickets *t, enum group_verb *verb);
 
 #endif

@@ -13,7 +13,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     simulate/transport_mpi.c simulate/textbook.c textbook/schedule.c
     simulate/allreduce.c simulate/owner.c simulate/servers.c simulate/carry_simulated.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
-    horovod_ring/transport.c core/group/group.c
+    horovod_ring/transport.c core/group/group.c core/group/chunk.c
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
     ps_worker/client.c ps_worker/client_send.c ps_worker/task.c
     ps_server/server.c ps_server/server_send.c ps_server/peers.c

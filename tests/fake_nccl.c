@@ -97,6 +97,7 @@ static enum dtype dtype_of(ncclDataType_t t)
     return t == ncclFloat32   ? DTYPE_F32
            : t == ncclFloat64 ? DTYPE_F64
            : t == ncclFloat16 ? DTYPE_F16
+           : t == ncclUint8   ? DTYPE_BYTE
                               : DTYPE_BF16;
 }
 

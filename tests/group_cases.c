@@ -18,11 +18,12 @@ struct format {
 };
 
 static const struct format formats[] = {
-    {DTYPE_F32, DTYPE_F32}, {DTYPE_F32, DTYPE_F16}, {DTYPE_F32, DTYPE_BF16},
-    {DTYPE_F64, DTYPE_F64}, {DTYPE_F16, DTYPE_F16}, {DTYPE_BF16, DTYPE_BF16}};
+    {DTYPE_F32, DTYPE_F32},  {DTYPE_F32, DTYPE_F16}, {DTYPE_F32, DTYPE_BF16},
+    {DTYPE_F64, DTYPE_F64},  {DTYPE_F16, DTYPE_F16}, {DTYPE_BF16, DTYPE_BF16},
+    {DTYPE_BYTE, DTYPE_BYTE}};
 
 // The first FLOATS are formats of floats. The first SUMS can be summed.
-enum { FORMATS = 6, FLOATS = 3, SUMS = 4 };
+enum { FORMATS = 7, FLOATS = 3, SUMS = 4 };
 
 void skip_other_worlds(const struct carried *c, int first, int last)
 {
@@ -381,14 +382,24 @@ int member_names_last(const struct member *m)
     return 0;
 }
 
+// The verb of a case of faults, on n elements; a part of an all_to_all has that
+// many.
+static void set_fault_trial(const struct member *m, struct trial *t, size_t n)
+{
+    *t = (struct trial){
+        .op = trial_op(m, m->setup->verb, n, DTYPE_F32, DTYPE_F32, 0)};
+    if (t->op.verb == GROUP_ALL_TO_ALL)
+        trial_parts(m, t, n, false);
+}
+
 // The last member posts `own` verbs and then calls victim(). The others post
 // the same verb and an all_reduce: after some verbs only an all_reduce can
 // notice that a member is missing.
 static int blame_body(struct member *m, int own,
                       int (*victim)(struct member *m))
 {
-    struct trial t = {
-        .op = trial_op(m, m->setup->verb, 50000, DTYPE_F32, DTYPE_F32, 0)};
+    struct trial t;
+    set_fault_trial(m, &t, 50000);
     struct trial all = {.op = trial_op(m, GROUP_ALL_REDUCE, 500000, DTYPE_F32,
                                        DTYPE_F32, 0),
                         .off = trial_bytes(&t)};
@@ -440,16 +451,23 @@ static int killed_body(struct member *m)
     return blame_body(m, 1, dies);
 }
 
+// Verb number i of the cases of faults: a collective, or all_to_all.
+static enum group_verb fault_verb(int i)
+{
+    return i < GROUP_SEND ? (enum group_verb)i : GROUP_ALL_TO_ALL;
+}
+
 void carry_missing(const struct carried *c)
 {
     assert_null(c->cluster); // the members are forked here
     gave_up = mmap(NULL, sizeof *gave_up, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(gave_up != MAP_FAILED);
-    for (int verb = 0; verb < GROUP_SEND; verb++) {
-        struct carry_setup s = {.world = 2 + verb % 3,
-                                .verb = (enum group_verb)verb,
-                                .thread = verb % 2,
+    for (int i = 0; i <= GROUP_SEND; i++) {
+        struct carry_setup s = {.world = 2 + i % 3,
+                                .verb = fault_verb(i),
+                                .thread = i % 2,
+                                .pairs = i == GROUP_SEND,
                                 .timeout_s = 1.5};
         atomic_store(gave_up, 0);
         run_all(c, &s, missing_body);
@@ -460,10 +478,11 @@ void carry_missing(const struct carried *c)
 void carry_killed(const struct carried *c)
 {
     assert_null(c->cluster); // the members are forked here
-    for (int i = 0; i < 3 * GROUP_SEND; i++) {
+    for (int i = 0; i < 3 * (GROUP_SEND + 1); i++) {
         struct carry_setup s = {.world = 2 + i % 3,
-                                .verb = (enum group_verb)(i / 3),
+                                .verb = fault_verb(i / 3),
                                 .thread = i % 2,
+                                .pairs = i / 3 == GROUP_SEND,
                                 .timeout_s = 10};
         // Only the victim fails.
         assert_int_equal(carry_run(c, &s, killed_body, NULL), 1);

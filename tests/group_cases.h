@@ -43,7 +43,8 @@ struct carried {
     bool halves_bytes; // reduce_scatter + all_gather move an all_reduce's bytes
     bool in_order; // a message moves only after all earlier tickets are done
     // Computes the payload in bytes that a verb sends and receives on this
-    // member. It is not called for send and recv. NULL: bytes are not checked.
+    // member. It is not called for send, recv and all_to_all, of which every
+    // carrier moves the same bytes. NULL: bytes are not checked.
     void (*law)(const struct group *g, const struct group_op *op, uint64_t *out,
                 uint64_t *in);
 };
@@ -76,11 +77,15 @@ struct member {
 
 // One verb and its vector, at `off` bytes of the arena, with 64 guard bytes on
 // both sides. The vector has small integers that differ by rank, element and
-// `salt`.
+// `salt`. An all_to_all has its second vector, with guard bytes, after the
+// first.
 struct trial {
     struct group_op op;
     int salt;
-    int origin; // send, recv: the member whose numbers travel
+    int origin;  // send, recv: the member whose numbers travel
+    bool uneven; // lengths[0] are those of op.vector, lengths[1] of op.given
+    size_t each; // all_to_all: elements of the largest part
+    size_t lengths[2][CARRY_MANY];
     size_t off;
     uint64_t ticket;
 };
@@ -98,12 +103,18 @@ bool carry_here(const struct carried *c, int world);
 struct group *member_open(const struct member *m, const char *name);
 
 // trial_op() returns an operation on n elements; a sum in 16 bits is scaled.
-// trial_fill() writes the vector's integers, trial_post() posts the verb. Both
-// return 0, or -1 after fail().
+// trial_cut() gives its vector uneven chunks, some of them empty. trial_parts()
+// sets the parts of an all_to_all: `each` elements at least, all of one length;
+// or uneven ones, from none to `each`. trial_fill() writes the vector's
+// integers, trial_post() posts the verb. Both return 0, or -1 after fail().
 struct group_op trial_op(const struct member *m, enum group_verb verb, size_t n,
                          enum dtype type, enum dtype wire, int peer);
+void trial_cut(const struct member *m, struct trial *t);
+void trial_parts(const struct member *m, struct trial *t, size_t each,
+                 bool uneven);
 size_t trial_bytes(const struct trial *t); // in the arena, guards included
 int trial_fill(struct member *m, const struct trial *t);
+// The trial must not move before its verb is complete.
 int trial_post(struct member *m, struct group *g, struct trial *t);
 // Call this after the verb was awaited or followed. Returns 0, or -1 after
 // fail() if a number or guard byte is wrong.
@@ -142,5 +153,8 @@ void carry_missing(const struct carried *c); // forked: a member never posts
 void carry_killed(const struct carried *c);  // forked: SIGKILL of a member
 void carry_pairs(const struct carried *c);   // send and recv
 void carry_orphans(const struct carried *c); // forked: SIGKILL of a sender
+void carry_uneven(const struct carried *c);  // chunks of any length
+void carry_all_to_all(const struct carried *c);
+void carry_all_to_all_many(const struct carried *c); // in a world of 16
 
 #endif

@@ -14,9 +14,10 @@ static const struct {
     enum dtype type, wire;
 } formats[] = {{DTYPE_F32, DTYPE_F32},   {DTYPE_F32, DTYPE_F16},
                {DTYPE_F32, DTYPE_BF16},  {DTYPE_F64, DTYPE_F64},
-               {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F16, DTYPE_F16}};
+               {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F16, DTYPE_F16},
+               {DTYPE_BYTE, DTYPE_BYTE}};
 
-enum { FORMATS = 6 };
+enum { FORMATS = 7 };
 
 // The messages of a member, one after the other in the arena.
 struct exchange {

@@ -97,27 +97,67 @@ bool carry_here(const struct carried *c, int world)
 
 // ---- small integers
 
-static bool is_sum(enum group_verb v)
-{
-    return v == GROUP_ALL_REDUCE || v == GROUP_REDUCE_SCATTER ||
-           v == GROUP_REDUCE;
-}
-
 struct group_op trial_op(const struct member *m, enum group_verb verb, size_t n,
                          enum dtype type, enum dtype wire, int peer)
 {
     float scale =
-        is_sum(verb) && wire != type ? group_scale(wire, m->world) : 1;
+        group_is_sum(verb) && wire != type ? group_scale(wire, m->world) : 1;
     return (struct group_op){
         .verb = verb,
         .vector = {.n = n, .type = type, .wire = wire, .scale = scale},
         .peer = peer};
 }
 
+void trial_cut(const struct member *m, struct trial *t)
+{
+    size_t n = t->op.vector.n, from = 0, weight = 0, all = 0;
+    for (int c = 0; c < m->world; c++)
+        all += (size_t)(5 * c + t->salt) % 4;
+    for (int c = 0; c < m->world; c++) {
+        weight += (size_t)(5 * c + t->salt) % 4;
+        size_t to = all ? n * weight / all : n;
+        t->lengths[0][c] = to - from;
+        from = to;
+    }
+    t->uneven = true;
+}
+
+// The number of elements that member `from` gives member `to`.
+static size_t part(const struct trial *t, int from, int to)
+{
+    size_t quarters = (size_t)(7 * from + 3 * to + t->salt) % 4;
+    return t->uneven ? t->each * quarters / 4 : t->each;
+}
+
+void trial_parts(const struct member *m, struct trial *t, size_t each,
+                 bool uneven)
+{
+    size_t grain = m->group->job.grain;
+    t->uneven = uneven;
+    t->each = uneven ? each : (each + grain - 1) / grain * grain;
+    t->op.given = t->op.vector;
+    t->op.vector.n = t->op.given.n = 0;
+    for (int r = 0; r < m->world; r++) {
+        t->op.vector.n += t->lengths[0][r] = part(t, r, m->rank);
+        t->op.given.n += t->lengths[1][r] = part(t, m->rank, r);
+    }
+}
+
+static bool is_all_to_all(const struct trial *t)
+{
+    return t->op.verb == GROUP_ALL_TO_ALL;
+}
+
+// Bytes of a vector in the arena, guards included.
+static size_t guarded(const struct group_vector *v)
+{
+    return 2 * GUARD + (v->n * dtype_bytes(v->type) + 7) / 8 * 8;
+}
+
 size_t trial_bytes(const struct trial *t)
 {
-    size_t bytes = t->op.vector.n * dtype_bytes(t->op.vector.type);
-    return 2 * GUARD + (bytes + 7) / 8 * 8;
+    return guarded(&t->op.vector) +
+           (is_all_to_all(t) ? guarded(&t->op.given) : 0);
 }
 
 // The largest value of one member. The wire can then hold the sum of all
@@ -142,9 +182,11 @@ static void store(char *at, enum dtype type, size_t i, double x)
 {
     float f = (float)x;
     uint16_t h = type == DTYPE_F16 ? f16_from_float(f) : bf16_from_float(f);
-    const void *from = type == DTYPE_F64   ? (const void *)&x
-                       : type == DTYPE_F32 ? (const void *)&f
-                                           : (const void *)&h;
+    unsigned char byte = (unsigned char)(int)x;
+    const void *from = type == DTYPE_F64    ? (const void *)&x
+                       : type == DTYPE_F32  ? (const void *)&f
+                       : type == DTYPE_BYTE ? (const void *)&byte
+                                            : (const void *)&h;
     memcpy(at + i * dtype_bytes(type), from, dtype_bytes(type));
 }
 
@@ -168,26 +210,44 @@ static void repeat(const struct member *m, const struct trial *t, char *at,
 
 int trial_fill(struct member *m, const struct trial *t)
 {
-    const struct group_vector *v = &t->op.vector;
+    const struct group_vector *v =
+        is_all_to_all(t) ? &t->op.given : &t->op.vector;
     size_t bytes = trial_bytes(t), n = distinct(m, t, v->n);
+    char *at = m->host + bytes - guarded(v) + GUARD;
     CHECK(t->off + bytes <= CARRY_BYTES);
     memset(m->host, PATTERN, bytes);
     for (size_t i = 0; i < n; i++)
-        store(m->host + GUARD, v->type, i, value(t, m->world, m->rank, i));
-    repeat(m, t, m->host + GUARD, v->n);
+        store(at, v->type, i, value(t, m->world, m->rank, i));
+    repeat(m, t, at, v->n);
     return device_copy(m->dev, m->arena + t->off, m->host, bytes);
+}
+
+// Every member's own part stays where it is.
+static void law_of_parts(const struct member *m, const struct trial *t,
+                         uint64_t *out, uint64_t *in)
+{
+    size_t size = dtype_bytes(t->op.vector.type);
+    for (int r = 0; r < m->world; r++) {
+        *out += r == m->rank ? 0 : size * part(t, m->rank, r);
+        *in += r == m->rank ? 0 : size * part(t, r, m->rank);
+    }
 }
 
 int trial_post(struct member *m, struct group *g, struct trial *t)
 {
-    struct group_vector *v = &t->op.vector;
+    struct group_vector *v = &t->op.vector, *given = &t->op.given;
     int peer = t->op.peer;
     uint64_t out = 0, in = 0;
     v->data = m->arena + t->off + GUARD;
+    given->data = (char *)v->data + guarded(v);
+    v->lengths = t->uneven ? t->lengths[0] : NULL;
+    given->lengths = t->uneven ? t->lengths[1] : NULL;
     if (t->op.verb == GROUP_SEND)
         out = v->n * dtype_bytes(v->wire);
     else if (t->op.verb == GROUP_RECV)
         in = v->n * dtype_bytes(v->wire);
+    else if (is_all_to_all(t))
+        law_of_parts(m, t, &out, &in);
     else if (m->carried->law && m->world > 1)
         m->carried->law(g, &t->op, &out, &in);
     m->out += out;
@@ -205,6 +265,8 @@ int trial_post(struct member *m, struct group *g, struct trial *t)
         return group_reduce(g, v, peer, &t->ticket);
     case GROUP_SEND:
         return group_send(g, v, peer, &t->ticket);
+    case GROUP_ALL_TO_ALL:
+        return group_all_to_all(g, given, v, &t->ticket);
     default:
         return group_recv(g, v, peer, &t->ticket);
     }
@@ -217,27 +279,29 @@ static struct group_chunk promised(const struct member *m,
     const struct group_op *op = &t->op;
     struct group_chunk all = {0, op->vector.n};
     if (op->verb == GROUP_REDUCE_SCATTER)
-        return group_chunk(all.n, m->group->job.grain, m->world, m->rank);
+        return group_chunk_of(&op->vector, m->group->job.grain, m->world,
+                              m->rank);
     if (op->verb == GROUP_REDUCE && op->peer != m->rank)
         all.n = 0;
     return all;
 }
 
-// Writes the expected contents of `part` to m->want. A verb that only moves
-// numbers moves those of member `from`.
-static void expect(struct member *m, const struct trial *t,
-                   struct group_chunk part, int from)
+// Writes the expected contents of n elements to m->want. A sum is that of all
+// members' elements from number `first` on. A verb that only moves numbers
+// moves those of member `from`.
+static void expect(struct member *m, const struct trial *t, size_t n,
+                   size_t first, int from)
 {
-    bool sums = is_sum(t->op.verb);
+    bool sums = group_is_sum(t->op.verb);
     double scale = m->world > 1 ? (double)t->op.vector.scale : 1;
-    size_t n = distinct(m, t, part.n);
-    for (size_t i = 0; i < n; i++) {
+    size_t some = distinct(m, t, n);
+    for (size_t i = 0; i < some; i++) {
         double x = 0;
         for (int r = sums ? 0 : from; r <= (sums ? m->world - 1 : from); r++)
-            x += value(t, m->world, r, part.off + i);
+            x += value(t, m->world, r, first + i);
         store(m->want, t->op.vector.type, i, sums ? x * scale : x);
     }
-    repeat(m, t, m->want, part.n);
+    repeat(m, t, m->want, n);
 }
 
 static int wrong(const struct member *m, const struct trial *t,
@@ -251,37 +315,73 @@ static int wrong(const struct member *m, const struct trial *t,
                 what, i);
 }
 
-static int check_part(struct member *m, const struct trial *t,
-                      struct group_chunk part, int from)
+// Checks n elements at `at`, which are number `first` and so on of a vector.
+static int check_elements(struct member *m, const struct trial *t,
+                          const char *at, size_t n, size_t first, int from)
 {
     size_t size = dtype_bytes(t->op.vector.type), i = 0;
-    const char *at = m->host + GUARD + part.off * size;
-    expect(m, t, part, from);
-    if (!memcmp(m->want, at, part.n * size))
+    expect(m, t, n, first, from);
+    if (!memcmp(m->want, at, n * size))
         return 0;
     while (!memcmp(m->want + i * size, at + i * size, size))
         i++;
-    return wrong(m, t, "element", part.off + i);
+    return wrong(m, t, "element", first + i);
+}
+
+static int check_chunk(struct member *m, const struct trial *t,
+                       struct group_chunk c, int from)
+{
+    size_t size = dtype_bytes(t->op.vector.type);
+    return check_elements(m, t, m->host + GUARD + c.off * size, c.n, c.off,
+                          from);
+}
+
+// Each member's part has come, and what this member gave is unchanged.
+static int check_parts(struct member *m, const struct trial *t)
+{
+    const struct group_vector *v = &t->op.vector, *given = &t->op.given;
+    const char *at = m->host + GUARD;
+    for (int r = 0; r < m->world; r++) {
+        size_t n = part(t, r, m->rank), first = 0;
+        for (int to = 0; to < m->rank; to++)
+            first += part(t, r, to);
+        if (check_elements(m, t, at, n, first, r))
+            return -1;
+        at += n * dtype_bytes(v->type);
+    }
+    return check_elements(m, t, m->host + guarded(v) + GUARD, given->n, 0,
+                          m->rank);
+}
+
+static int check_guards(const struct member *m, const struct trial *t,
+                        size_t off, const struct group_vector *v)
+{
+    size_t bytes = v->n * dtype_bytes(v->type);
+    for (size_t i = 0; i < guarded(v) - bytes; i++) {
+        size_t at = off + (i < GUARD ? i : i + bytes);
+        if ((unsigned char)m->host[at] != PATTERN)
+            return wrong(m, t, "guarding byte", at);
+    }
+    return 0;
 }
 
 int trial_check(struct member *m, const struct trial *t)
 {
     const struct group_op *op = &t->op;
     const struct group_vector *v = &op->vector;
-    size_t size = dtype_bytes(v->type), bytes = trial_bytes(t);
-    bool moves = op->verb == GROUP_SEND || op->verb == GROUP_RECV;
-    if (device_copy(m->dev, m->host, m->arena + t->off, bytes))
+    bool moves = group_is_pair(op->verb);
+    if (device_copy(m->dev, m->host, m->arena + t->off, trial_bytes(t)) ||
+        check_guards(m, t, 0, v))
         return -1;
-    for (size_t i = 0; i < bytes - v->n * size; i++) {
-        size_t at = i < GUARD ? i : i + v->n * size;
-        if ((unsigned char)m->host[at] != PATTERN)
-            return wrong(m, t, "guarding byte", at);
-    }
+    if (is_all_to_all(t))
+        return check_guards(m, t, guarded(v), &op->given) || check_parts(m, t)
+                   ? -1
+                   : 0;
     if (op->verb != GROUP_ALL_GATHER)
-        return check_part(m, t, promised(m, t), moves ? t->origin : op->peer);
+        return check_chunk(m, t, promised(m, t), moves ? t->origin : op->peer);
     for (int c = 0; c < m->world; c++)
-        if (check_part(m, t,
-                       group_chunk(v->n, m->group->job.grain, m->world, c), c))
+        if (check_chunk(m, t,
+                        group_chunk_of(v, m->group->job.grain, m->world, c), c))
             return -1;
     return 0;
 }

@@ -101,6 +101,24 @@ static void pairs_send_and_receive(void **state)
     carry_pairs(&carriers[1]);
 }
 
+static void chunks_may_have_any_length(void **state)
+{
+    (void)state;
+    on_all(carry_uneven);
+}
+
+static void all_to_all_moves_each_part(void **state)
+{
+    (void)state;
+    on_all(carry_all_to_all);
+}
+
+static void all_to_all_works_in_a_world_of_16(void **state)
+{
+    (void)state;
+    on_all(carry_all_to_all_many);
+}
+
 static void faults_a_dead_sender_is_named(void **state)
 {
     (void)state;
@@ -121,6 +139,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(tcp_and_shared_memory_give_the_same_bits),
         cmocka_unit_test(two_groups_can_be_interleaved),
         cmocka_unit_test(pairs_send_and_receive),
+        cmocka_unit_test(chunks_may_have_any_length),
+        cmocka_unit_test(all_to_all_moves_each_part),
+        cmocka_unit_test(all_to_all_works_in_a_world_of_16),
         cmocka_unit_test(faults_a_missing_member_is_named),
         cmocka_unit_test(faults_a_killed_member_is_named),
         cmocka_unit_test(faults_a_dead_sender_is_named),

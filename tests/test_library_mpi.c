@@ -2,6 +2,7 @@
 // that every carrier must pass.
 //
 //     mpirun -n 3 test_library_mpi            all cases of a world of three
+//     mpirun -n 16 test_library_mpi           the one case of a world of 16
 //     mpirun -n 3 test_library_mpi missing    the last rank posts fewer verbs
 //     mpirun -n 4 test_library_mpi part       the same, only in ranks 2, 3
 //     mpirun -n 4 test_library_mpi halves     two clusters, a group in each
@@ -24,7 +25,7 @@ static void law(const struct group *g, const struct group_op *op, uint64_t *out,
                 uint64_t *in)
 {
     size_t n = op->vector.n, size = dtype_bytes(op->vector.wire);
-    size_t own = group_chunk(n, g->job.grain, g->size, g->rank).n;
+    size_t own = group_chunk_of(&op->vector, g->job.grain, g->size, g->rank).n;
     bool root = g->rank == op->peer;
     const size_t given[] = {n, n, own, root ? n : 0, n, n, 0};
     const size_t taken[] = {n, own, n, root ? 0 : n, root ? n : 0, 0, n};
@@ -74,6 +75,24 @@ static void pairs_send_and_receive(void **state)
     carry_pairs(&mpi);
 }
 
+static void chunks_may_have_any_length(void **state)
+{
+    (void)state;
+    carry_uneven(&mpi);
+}
+
+static void all_to_all_moves_each_part(void **state)
+{
+    (void)state;
+    carry_all_to_all(&mpi);
+}
+
+static void all_to_all_works_in_a_world_of_16(void **state)
+{
+    (void)state;
+    carry_all_to_all_many(&mpi);
+}
+
 // ---- separate programs
 
 // The last rank posts one verb, the others three or more. They must end the job
@@ -111,6 +130,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_thread_changes_no_bit),
         cmocka_unit_test(two_groups_can_be_interleaved),
         cmocka_unit_test(pairs_send_and_receive),
+        cmocka_unit_test(chunks_may_have_any_length),
+        cmocka_unit_test(all_to_all_moves_each_part),
+        cmocka_unit_test(all_to_all_works_in_a_world_of_16),
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool in_part = !strcmp(part, "part");

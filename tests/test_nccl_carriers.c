@@ -29,7 +29,7 @@ static void given_bytes(const struct group *g, const struct group_op *op,
                         uint64_t *out, uint64_t *in)
 {
     size_t n = op->vector.n, size = dtype_bytes(op->vector.wire);
-    size_t own = group_chunk(n, g->job.grain, g->size, g->rank).n;
+    size_t own = group_chunk_of(&op->vector, g->job.grain, g->size, g->rank).n;
     bool root = g->rank == op->peer;
     const size_t given[] = {n, n, own, root ? n : 0, n, n, 0};
     const size_t taken[] = {n, own, n, root ? 0 : n, root ? n : 0, 0, n};
@@ -113,6 +113,20 @@ static void pairs_send_and_receive(void **state)
     (void)state;
     for (int i = 0; i < 2; i++)
         carry_pairs(both[i]);
+}
+
+static void chunks_may_have_any_length(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        carry_uneven(both[i]);
+}
+
+static void all_to_all_moves_each_part(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        carry_all_to_all(both[i]);
 }
 
 // ---- cases of this file alone
@@ -331,6 +345,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(two_groups_can_be_interleaved),
         cmocka_unit_test(a_missing_member_is_named),
         cmocka_unit_test(pairs_send_and_receive),
+        cmocka_unit_test(chunks_may_have_any_length),
+        cmocka_unit_test(all_to_all_moves_each_part),
         cmocka_unit_test(a_killed_member_is_named),
         cmocka_unit_test(errors_of_nccl_are_reported),
         cmocka_unit_test(posting_does_not_sleep),

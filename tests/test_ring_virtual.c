@@ -53,6 +53,14 @@ static void groups_and_pairs_work(void **state)
     carry_pairs(&carrier);
 }
 
+static void parts_of_any_length_travel(void **state)
+{
+    (void)state;
+    carry_uneven(&carrier);
+    carry_all_to_all(&carrier);
+    carry_all_to_all_many(&carrier);
+}
+
 static const struct group_ops *const carriers[] = {&ring_virtual, NULL};
 
 static const struct fixture strategies[] = {
@@ -247,6 +255,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(verbs_give_exact_results),
         cmocka_unit_test(large_vectors_travel_in_pieces),
         cmocka_unit_test(groups_and_pairs_work),
+        cmocka_unit_test(parts_of_any_length_travel),
         CASE(integers, &strategies[0]),
         CASE(many, &strategies[0]),
         CASE(overflow, &strategies[0]),

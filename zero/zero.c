@@ -168,13 +168,9 @@ static int add_squares(const struct sync *s, double *out)
     const struct zero *z = s->state;
     const struct norm_parts *parts = s->job.parts;
     size_t blocks = segment_blocks(s->job.n);
-    struct group_vector all = {.data = z->sums,
-                               .n = blocks,
-                               .type = DTYPE_F64,
-                               .wire = DTYPE_F64,
-                               .scale = 1,
-                               .awaited = true};
+    struct group_vector all = group_plain(z->sums, blocks, DTYPE_F64);
     uint64_t ticket;
+    all.awaited = true;
     memset(z->sums, 0, blocks * sizeof *z->sums);
     for (int i = 0; i < z->shards.count; i++) {
         const struct unit *u = &z->shards.units[i];

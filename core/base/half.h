@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64 };
+// DTYPE_BYTE is no number: vectors of bytes are only moved.
+enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_BYTE };
 
 // A copy of a vector of floats in a narrower format. `fresh`: the function that
 // last changed the vector has also written the copy.
@@ -24,12 +25,13 @@ struct half_copy {
 
 static inline size_t dtype_bytes(enum dtype t)
 {
-    return t == DTYPE_F64 ? 8 : t == DTYPE_F32 ? 4 : 2;
+    return t == DTYPE_F64 ? 8 : t == DTYPE_F32 ? 4 : t == DTYPE_BYTE ? 1 : 2;
 }
 
 static inline const char *dtype_name(enum dtype t)
 {
-    static const char *const names[] = {"fp32", "fp16", "bf16", "fp64"};
+    static const char *const names[] = {"fp32", "fp16", "bf16", "fp64",
+                                        "bytes"};
     return names[t];
 }
 

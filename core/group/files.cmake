@@ -1,5 +1,5 @@
 lockstep_library(group
-  FILES core/group/group.c core/group/supported.c
+  FILES core/group/group.c core/group/supported.c core/group/chunk.c
   LINKS cluster base Threads::Threads)
 include(tests/forked.cmake)
 lockstep_test(part LINKS group forked)

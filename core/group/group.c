@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "device/device.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -151,30 +152,52 @@ static void *communicate(void *arg)
 
 // ---- verbs
 
-static void check_op(const struct group *g, const struct group_op *op)
+static struct group_chunk own_chunk(const struct group *g,
+                                    const struct group_vector *v)
 {
-    const struct group_vector *v = &op->vector;
+    return group_chunk_of(v, g->job.grain, g->size, g->rank);
+}
+
+static void check_vector(const struct group *g, const struct group_vector *v)
+{
     bool casts = v->type == DTYPE_F32 && dtype_bytes(v->wire) == 2;
     CHECK(v->wire == v->type || casts);
+    if (v->lengths) {
+        struct group_chunk last =
+            group_chunk_of(v, g->job.grain, g->size, g->size - 1);
+        CHECK(last.off + last.n == v->n);
+    }
+}
+
+static void check_op(const struct group *g, const struct group_op *op)
+{
+    const struct group_vector *v = &op->vector, *given = &op->given;
+    bool casts = group_casts(v);
+    check_vector(g, v);
     CHECK(!casts || v->n <= g->job.largest);
     CHECK(!group_is_sum(op->verb) || dtype_bytes(v->type) >= 4);
     CHECK(v->scale == 1 || (group_is_sum(op->verb) && casts));
     CHECK(op->peer >= 0 && op->peer < g->size);
-    CHECK(!group_is_pair(op->verb) || (g->job.pairs && op->peer != g->rank));
+    CHECK(!group_needs_pairs(op->verb) || g->job.pairs);
+    CHECK(!group_is_pair(op->verb) || op->peer != g->rank);
+    if (op->verb != GROUP_ALL_TO_ALL)
+        return;
+    check_vector(g, given);
+    CHECK(given->type == v->type && !group_casts(given) && !casts);
+    CHECK(own_chunk(g, given).n == own_chunk(g, v).n);
 }
 
-static int post(struct group *g, enum group_verb verb,
-                const struct group_vector *v, int peer, uint64_t *ticket)
+static int post_op(struct group *g, const struct group_op *op, uint64_t *ticket)
 {
+    const struct group_vector *v = &op->vector;
     struct progress *p = g->progress;
-    struct group_op op = {.verb = verb, .vector = *v, .peer = peer};
     int rc = 0;
-    check_op(g, &op);
+    check_op(g, op);
     lock(p);
     CHECK(p->failed || p->posted - p->done < g->job.depth);
     bool failed = p->failed, wakes = p->running && p->driven;
     if (!failed) {
-        p->queue[p->posted++ % g->job.depth] = op;
+        p->queue[p->posted++ % g->job.depth] = *op;
         if (g->size == 1)
             p->done = p->posted; // the sum of one vector is the vector
         else if (!p->running)
@@ -190,6 +213,13 @@ static int post(struct group *g, enum group_verb verb,
     if (!rc && ticket)
         *ticket = p->posted;
     return rc;
+}
+
+static int post(struct group *g, enum group_verb verb,
+                const struct group_vector *v, int peer, uint64_t *ticket)
+{
+    const struct group_op op = {.verb = verb, .vector = *v, .peer = peer};
+    return post_op(g, &op, ticket);
 }
 
 int group_all_reduce(struct group *g, const struct group_vector *v,
@@ -232,6 +262,32 @@ int group_recv(struct group *g, const struct group_vector *v, int from,
                uint64_t *ticket)
 {
     return post(g, GROUP_RECV, v, from, ticket);
+}
+
+// A carrier on the device does its part of the verb after the work that the
+// compute queue has now, so after this copy.
+static int copy_own(struct group *g, const struct group_op *op)
+{
+    struct group_chunk to = own_chunk(g, &op->vector);
+    struct group_chunk from = own_chunk(g, &op->given);
+    size_t bytes = to.n * dtype_bytes(op->vector.type);
+    void *at = group_at(&op->vector, to.off);
+    const void *own = group_at(&op->given, from.off);
+    if (bytes > 0 && g->ops->on_device)
+        return g->job.dev->ops->copy(g->job.dev, DEVICE_COMPUTE, at, own,
+                                     bytes);
+    if (bytes > 0)
+        memcpy(at, own, bytes);
+    return 0;
+}
+
+int group_all_to_all(struct group *g, const struct group_vector *given,
+                     const struct group_vector *taken, uint64_t *ticket)
+{
+    const struct group_op op = {.verb = GROUP_ALL_TO_ALL,
+                                .vector = *taken,
+                                .given = *given};
+    return copy_own(g, &op) || post_op(g, &op, ticket) ? -1 : 0;
 }
 
 int group_await(struct group *g, uint64_t ticket)
@@ -385,37 +441,10 @@ void group_stats_less(struct group_stats *s, const struct group_stats *less)
     combine(s, less, UINT64_MAX);
 }
 
-// ---- vectors
-
-struct group_vector group_floats(float *data, size_t n)
-{
-    return (struct group_vector){
-        .data = data, .n = n, .type = DTYPE_F32, .wire = DTYPE_F32, .scale = 1};
-}
-
-struct group_chunk group_chunk(size_t n, size_t grain, int size, int c)
-{
-    size_t grains = (n + grain - 1) / grain, w = (size_t)size, k = (size_t)c;
-    size_t even = grains / w, more = grains % w;
-    size_t from = (k * even + (k < more ? k : more)) * grain;
-    size_t to = from + (even + (k < more)) * grain;
-    from = from < n ? from : n;
-    to = to < n ? to : n;
-    return (struct group_chunk){.off = from, .n = to - from};
-}
-
-float group_scale(enum dtype wire, int size)
-{
-    float divisor = 1;
-    while (dtype_bytes(wire) == 2 && divisor < (float)size)
-        divisor *= 2;
-    return 1 / divisor;
-}
-
 const char *group_verb_name(enum group_verb v)
 {
     static const char *const names[GROUP_VERBS] = {
         "all_reduce", "reduce_scatter", "all_gather", "broadcast",
-        "reduce",     "send",           "recv"};
+        "reduce",     "send",           "recv",       "all_to_all"};
     return names[v];
 }

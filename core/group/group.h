@@ -2,7 +2,7 @@
 // operations that the field knows, send and recv. They are called verbs here.
 //
 // A vector of n elements has `size` chunks, and chunk c belongs to member c
-// (group_chunk()):
+// (group_chunk_of()):
 //
 //     all_reduce      every element := the sum over all members
 //     reduce_scatter  a member's own chunk := its sum; other chunks are spoilt
@@ -11,11 +11,13 @@
 //     reduce          the root's elements := the sum; on other members they are
 //                     spoilt
 //     send, recv      n elements from one member to another
+//     all_to_all      chunk c := the chunk that member c gives this member, in
+//                     a second vector
 //
-// Every verb works in place and returns at once with a ticket; group_await()
-// waits for it. All members open their groups in the same order, and post the
-// verbs of a group in the same order. Tickets of one group complete in order.
-// Groups do not wait for each other.
+// Every verb but all_to_all works in place. Every verb returns at once with a
+// ticket; group_await() waits for it. All members open their groups in the same
+// order, and post the verbs of a group in the same order. Tickets of one group
+// complete in order. Groups do not wait for each other.
 //
 // Over TCP, shared memory and MPI all posted sends and receives move at the
 // same time, in any order. Over NCCL the verbs of all groups share one queue of
@@ -47,19 +49,23 @@ enum group_verb {
     GROUP_REDUCE,
     GROUP_SEND,
     GROUP_RECV,
+    GROUP_ALL_TO_ALL,
     GROUP_VERBS
 };
 
 // A vector, and the number format in which it travels. Sums take fp32, with
-// fp32 or 16 bits on the wire, or doubles. Other verbs take any type. If fp32
-// travels in 16 bits, all members end with the rounded numbers; only the sender
-// of a send keeps its own.
+// fp32 or 16 bits on the wire, or doubles. Other verbs take any type, bytes
+// too. If fp32 travels in 16 bits, all members end with the rounded numbers;
+// only the sender of a send keeps its own. An all_to_all has wire == type.
 struct group_vector {
     void *data; // host memory, or the device's if the carrier is on_device
     size_t n;   // elements
     enum dtype type, wire;
-    float scale;  // for sums over a 16-bit wire: each member's numbers are
-                  // multiplied by it while they are cast; else 1
+    float scale; // for sums over a 16-bit wire: each member's numbers are
+                 // multiplied by it while they are cast; else 1
+    const size_t *lengths; // of the chunks, in elements, `size` of them whose
+                           // sum is n; borrowed until the ticket is complete.
+                           // NULL: as even as possible (group_chunk())
     bool awaited; // the caller awaits this ticket next, so that waking the
                   // thread would be useless
 };
@@ -68,6 +74,7 @@ struct group_op {
     enum group_verb verb;
     struct group_vector vector;
     int peer; // broadcast, reduce: the root; send, recv: the other member
+    struct group_vector given; // all_to_all: what this member gives
 };
 
 // Payload and headers that this member sent and received since open, in bytes;
@@ -88,7 +95,7 @@ struct group_job {
     size_t largest;          // elements of the largest vector with wire != type
     size_t depth;            // most tickets that are open at once
     bool thread;             // run a thread for a carrier that can use one
-    bool pairs;              // send and recv will be used
+    bool pairs;              // send, recv and all_to_all will be used
     // Settings of the carriers.
     size_t slice_bytes; // of the slices that travel as a pipeline; 0: 256 KiB
     const char *iface;  // network interface to listen on; "" for loopback
@@ -186,6 +193,13 @@ int group_send(struct group *g, const struct group_vector *v, int to,
 int group_recv(struct group *g, const struct group_vector *v, int from,
                uint64_t *ticket);
 
+// Chunk r of *given goes to member r, and chunk r of *taken comes from it. So
+// on each two members a and b, chunk b of a's *given has as many elements as
+// chunk a of b's *taken; any may be empty. The two vectors have one type, and
+// must not overlap. A member copies its own chunk.
+int group_all_to_all(struct group *g, const struct group_vector *given,
+                     const struct group_vector *taken, uint64_t *ticket);
+
 // The calling thread waits until a ticket and all before it are complete. 0, or
 // -1 after fail() that names the member that is late or gone.
 int group_await(struct group *g, uint64_t ticket);
@@ -200,10 +214,15 @@ int group_follow(struct group *g, uint64_t ticket);
 // last moved at moved_ns. 0 while it computes: then nobody misses the data.
 uint64_t group_waited(uint64_t since_ns, uint64_t moved_ns);
 
-// Whether a verb is a send or a receive; whether it computes a sum.
+// Whether a verb is a send or a receive; whether it needs job.pairs; whether it
+// computes a sum.
 static inline bool group_is_pair(enum group_verb v)
 {
     return v == GROUP_SEND || v == GROUP_RECV;
+}
+static inline bool group_needs_pairs(enum group_verb v)
+{
+    return group_is_pair(v) || v == GROUP_ALL_TO_ALL;
 }
 static inline bool group_is_sum(enum group_verb v)
 {
@@ -225,8 +244,11 @@ static inline void group_count(struct group_stats *s, enum group_verb v,
 void group_stats_add(struct group_stats *s, const struct group_stats *more);
 void group_stats_less(struct group_stats *s, const struct group_stats *less);
 
-// A vector of n fp32 numbers that travels in fp32.
+// A vector of n elements that travels in its own type: of any type, of fp32
+// numbers, of bytes.
+struct group_vector group_plain(void *data, size_t n, enum dtype type);
 struct group_vector group_floats(float *data, size_t n);
+struct group_vector group_bytes(void *data, size_t n);
 
 // Whether fp32 numbers travel in 16 bits; the address of element `off`.
 static inline bool group_casts(const struct group_vector *v)
@@ -245,6 +267,17 @@ struct group_chunk {
     size_t off, n; // elements
 };
 struct group_chunk group_chunk(size_t n, size_t grain, int size, int c);
+
+// Chunk c of a vector, by its own lengths if it has any; and the number of
+// elements of its longest chunk.
+struct group_chunk group_chunk_of(const struct group_vector *v, size_t grain,
+                                  int size, int c);
+size_t group_longest(const struct group_vector *v, size_t grain, int size);
+
+// The elements that an all_to_all sends to other members (`out`), or receives
+// from them: all but this member's own chunk.
+size_t group_exchanged(const struct group_op *op, size_t grain, int rank,
+                       int size, bool out);
 
 // A power of two by which members' numbers are multiplied before a sum in 16
 // bits. It is at most 1/size, so the sum cannot overflow if the mean does not.

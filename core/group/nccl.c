@@ -56,10 +56,12 @@ int nccl_is_supported(struct cluster *cluster, struct device *dev,
 
 ncclDataType_t nccl_type(enum dtype t)
 {
-    return t == DTYPE_F16    ? ncclFloat16
-           : t == DTYPE_BF16 ? ncclBfloat16
-           : t == DTYPE_F64  ? ncclFloat64
-                             : ncclFloat32;
+    static const ncclDataType_t types[] = {
+        [DTYPE_F32] = ncclFloat32,   [DTYPE_F16] = ncclFloat16,
+        [DTYPE_BF16] = ncclBfloat16, [DTYPE_F64] = ncclFloat64,
+        [DTYPE_BYTE] = ncclUint8,
+    };
+    return types[t];
 }
 
 // ---- errors

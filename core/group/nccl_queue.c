@@ -58,6 +58,33 @@ int nccl_queue_end(struct nccl_queue *q)
     return 0;
 }
 
+static bool has_begun(ncclResult_t r)
+{
+    return r == ncclSuccess || r == ncclInProgress;
+}
+
+int nccl_queue_all_to_all(struct nccl *n, const struct group *g,
+                          const struct group_op *op)
+{
+    ncclComm_t comm = n->comm;
+    cudaStream_t stream = n->stream;
+    const struct group_vector *to = &op->vector, *from = &op->given;
+    ncclDataType_t type = nccl_type(to->wire);
+    ncclResult_t result = ncclGroupStart();
+    for (int i = 1; i < g->size; i++) {
+        int r = (g->rank + i) % g->size;
+        struct group_chunk out = group_chunk_of(from, g->job.grain, g->size, r);
+        struct group_chunk in = group_chunk_of(to, g->job.grain, g->size, r);
+        if (out.n && has_begun(result))
+            result =
+                ncclSend(group_at(from, out.off), out.n, type, r, comm, stream);
+        if (in.n && has_begun(result))
+            result =
+                ncclRecv(group_at(to, in.off), in.n, type, r, comm, stream);
+    }
+    return nccl_grouped(n, result, "all_to_all");
+}
+
 const struct device_event *nccl_queue_newest(const struct nccl_queue *q)
 {
     return q->begun ? &q->ended[(q->begun - 1) % q->depth] : NULL;

@@ -45,6 +45,11 @@ void nccl_queue_close(struct group *g);
 int nccl_queue_begin(struct nccl_queue *q);
 int nccl_queue_end(struct nccl_queue *q);
 
+// The messages of an all_to_all, all in one group of calls. group.c has copied
+// the member's own chunk. 0, or -1 after fail().
+int nccl_queue_all_to_all(struct nccl *n, const struct group *g,
+                          const struct group_op *op);
+
 // The event of the newest verb; NULL before the first verb.
 const struct device_event *nccl_queue_newest(const struct nccl_queue *q);
 

@@ -66,7 +66,7 @@ MUTANTS = {
         ("train/loop.c", "return own_pace && !set->elastic && !t->run.verify",
          "return own_pace && t->run.verify < 0")]),
     "overlapping-chunks": ("off by one: each chunk has an element of the next", [
-        ("core/group/group.c", "size_t to = from + (even + (k < more)) * grain;",
+        ("core/group/chunk.c", "size_t to = from + (even + (k < more)) * grain;",
          "size_t to = from + (even + (k <= more)) * grain;")]),
     "short-last-slice": ("off by one: the rest of a row belongs to no server", [
         ("ps_wire/shard.c", "return each * i + (i < rest ? i : rest);",

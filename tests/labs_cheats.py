@@ -302,6 +302,49 @@ def judge_allowed():
     return complaints
 
 
+# A ring that sends first: all ranks wait for each other.
+SENDS_FIRST = """#include "labs/04-ring/ring.h"
+size_t ring_bytes(size_t n, int r, int w, enum lab_way d)
+{
+    return n + (size_t)r + (size_t)w + d;
+}
+int lab_exchange(struct lab *l, float *v, size_t n)
+{
+    int w = l->workers, right = (l->rank + 1) % w, left = (l->rank + w - 1) % w;
+    float *in = lab_alloc(l, n, sizeof *in);
+    size_t half = n / 2;
+    return !in || (w > 1 && (lab_send(l, right, v + half, (n - half) * sizeof *v) ||
+                             lab_recv(l, left, in, (n - half) * sizeof *v))) ? -1 : 0;
+}
+"""
+
+
+def judge_pages(out):
+    """A failed test leaves a page that names the elements of each message and draws a
+    deadlock, and in lab 9 the calls and what was lost."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "build").symlink_to(pathlib.Path(out).resolve())
+        text = (TOP / "labs/09-resume/reference.c").read_text()
+        for number, name, wrong in (
+                ("4", "ring.c", SENDS_FIRST),
+                ("9", "resume.c", text.replace("err = err || disk_sync_folder(d);", ""))):
+            (folder / name).write_text(wrong)
+            run_job(TOP / "labs/grade", number, folder / name, "--out", folder)
+        # Without its test the file would be left out: the sums are wrong, too.
+        run_job(TOP / "labs/grade", "4", folder / "ring.c", "--out", folder / "one",
+                "--test", "deadlock")
+        found = {
+            "04/timeline-sums.html": "rank 0 sends 4 bytes to rank 1: element 0",
+            "one/04/timeline-deadlock.html":
+                '"circle": [[0, "sends to 1 (message 1)", 1], '
+                '[1, "sends to 0 (message 1)", 0]]',
+            "09/log-power.txt": "rename unfinished to checkpoint-1                  "
+                                "[    ] LOST"}
+        return [f"{name} does not say {said!r}" for name, said in found.items()
+                if said not in (folder / name).read_text()]
+
+
 def judge_orphans():
     """A process that a test started ends when the test ends."""
     with tempfile.TemporaryDirectory() as folder:
@@ -329,7 +372,7 @@ def judge_cheats(out):
 def main():
     out = sys.argv[1]
     complaints = judge_cheats(out) + judge_guard() + judge_orphans()
-    complaints += judge_allowed()
+    complaints += judge_allowed() + judge_pages(out)
     complaints += judge_commands() + judge_batch(out) + judge_gradescope()
     print("\n".join(complaints) or "cheats: passed")
     return 1 if complaints else 0

@@ -49,7 +49,8 @@ struct disk *crash_after(const struct disk *d,
                          bool (*is_lost)(const void *ctx, int i),
                          const void *ctx, bool torn);
 
-// Puts a line of text into the disk's list of calls: what follows belongs to it.
+// Puts a line of text into the disk's list of calls: what follows belongs to
+// it.
 void crash_mark(struct disk *d, const char *text);
 
 // Writes the list of the calls that changed or synced the disk, with a picture

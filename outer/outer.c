@@ -15,7 +15,8 @@
 // wire of 16 bits, and DiLoCo uses it as a gradient. This needs a copy of the
 // start and, with a momentum, the velocity: a vector each.
 //
-// With lab=FILE, the file of lab 13 does the outer step (labs/grade 13 --train).
+// With lab=FILE, the file of lab 13 does the outer step (labs/grade 13
+// --train).
 //
 // State: every worker has its own slots of the optimiser, which never travel.
 // So a checkpoint holds the slots of all workers. Worker 0's have the usual

@@ -362,7 +362,7 @@ static const struct key rows[] = {
 // The file holds code that the workers run. So only the user who starts a run
 // may name it: a resumed run does not take it from the earlier run (once).
 {"backend", "lab", "", KEY_TEXT, SET(lab), .once = true, .unit = "path",
- .help = "the compiled file of lab 4, 6, 13 or 15; labs/grade 4 --train makes it"},
+ .help = "the student's compiled file; labs/grade 4 --train makes it"},
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
  .read = fault_read, .show = fault_show,
  .help = "a fault for tests: delay:STEP:MS, fail:STEP, kill:STEP, nan:STEP or "

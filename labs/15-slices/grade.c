@@ -65,7 +65,7 @@ static void shares(struct lab_case *k)
         int speed[MOST_HIDDEN], w = (int)lab_pick(k, 7, MOST_HIDDEN);
         for (int r = 0; r < w; r++)
             speed[r] = 1 + (int)rng_below(lab_pick(k, 0, 1 << 20), (uint64_t)r,
-                                          i % 2 ? 100000 : 5);
+                                          i % 2 ? 1000000000 : 5);
         want_shares(k, speed, w, lab_pick(k, 50, 60000));
     }
 }
@@ -156,9 +156,11 @@ struct layer {
     uint64_t bytes[MOST_HIDDEN]; // sent forward
 };
 
+// x has halves, the other matrices whole numbers.
 static float small(uint64_t name, size_t i)
 {
-    return (float)rng_below(rng_key(1500, name), i, 5) - 2;
+    float whole = (float)rng_below(rng_key(1500, name), i, 5) - 2;
+    return name == 0 ? whole / 2 : whole;
 }
 
 static float *filled(struct lab_case *k, uint64_t name, size_t n)

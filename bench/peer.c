@@ -4,13 +4,14 @@
 #include "bench/peer.h"
 
 #include "base/base.h"
+#include "base/process.h"
 #include "base/share.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
 
 enum { SHELL_CANNOT_RUN = 126 }; // 127: not found
+
+static const double most_s = 1800;
 
 // Runs a script, and prints its lines. If PyTorch is missing, the script says
 // so.
@@ -27,15 +28,20 @@ static void run(const char *python, const char *script,
                   python, path, g->layers, g->heads, g->channels, g->context,
                   g->vocab, c->batch, c->tokens, more))
         die("%s", fail_message());
-    FILE *f = popen(command, "r");
+    FILE *f = tmpfile();
     if (!f) {
-        printf("#   PyTorch is left out: no shell to start %s\n", script);
+        printf("#   PyTorch is left out: no file for what it says\n");
         return;
     }
+    struct process p = {.out = fileno(f), .group = true};
+    int status = process_shell(&p, command, most_s);
+    rewind(f);
     while (fgets(line, sizeof line, f))
         printf("#   %s", line);
-    int status = pclose(f);
-    if (WIFEXITED(status) && WEXITSTATUS(status) >= SHELL_CANNOT_RUN)
+    fclose(f);
+    if (status < 0)
+        printf("#   PyTorch is left out: %s\n", fail_message());
+    if (status >= SHELL_CANNOT_RUN)
         printf("#   PyTorch is left out: %s cannot be run; try: "
                "peer_python=/usr/bin/python3\n",
                python);

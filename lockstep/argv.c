@@ -3,9 +3,12 @@
 #include "lockstep/argv.h"
 
 #include "base/base.h"
+#include "base/process.h"
 #include "base/share.h"
 
 #include <stdarg.h>
+
+enum { HELP_S = 60 };
 
 int argv_add(struct argv *a, const char *fmt, ...)
 {
@@ -37,4 +40,15 @@ int argv_add_program(struct argv *a, const char *name)
     char path[CONFIG_PATH];
     return share_program(path, sizeof path, name) ? -1
                                                   : argv_add(a, "%s", path);
+}
+
+int argv_help(const char *name, FILE *f)
+{
+    char path[CONFIG_PATH], help[] = "--help";
+    char *const words[] = {path, help, NULL};
+    struct process p = {.words = words, .out = fileno(f)};
+    if (share_program(path, sizeof path, name))
+        return -1;
+    int rc = process_run(&p, HELP_S);
+    return rc > 0 ? fail("%s --help: failed", name) : rc;
 }

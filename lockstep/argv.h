@@ -5,6 +5,8 @@
 
 #include "config/config.h"
 
+#include <stdio.h>
+
 enum { ARGV_MAX = 256, ARGV_TEXT = 16 * CONFIG_PATH };
 
 struct argv {
@@ -24,5 +26,9 @@ int argv_add_all(struct argv *a, int n, char *const *words);
 // Append the path of one of Lockstep's programs (base/share.h). 0, or -1 after
 // fail() if it is not found.
 int argv_add_program(struct argv *a, const char *name);
+
+// Runs one of Lockstep's programs with --help; its output goes to `f`. 0, or -1
+// after fail().
+int argv_help(const char *name, FILE *f);
 
 #endif

@@ -4,6 +4,7 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "base/process.h"
 #include "bench/workers.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
@@ -16,7 +17,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const struct {
@@ -116,6 +116,8 @@ static int read_words(struct run *r, const char **rate, int nwords,
     return 0;
 }
 
+static const double check_s = 60;
+
 // Lets the program check its words, outside mpirun: mpirun ends all processes
 // when one ends, and an error message can get lost. Returns 0 if they are
 // right, 1 after the program has printed what is wrong, or -1 after fail().
@@ -123,23 +125,15 @@ static int check_words(const char *program, const struct run *r, int nwords,
                        char **words)
 {
     struct argv *a = mem_alloc(1, sizeof *a);
-    if (!a || argv_add_program(a, program) ||
-        add_words(a, r, NULL, program, nwords, words) ||
-        argv_add(a, WORKERS_CHECK)) {
-        mem_free(a);
-        return -1;
-    }
-    int status = 1;
-    pid_t pid = fork();
-    if (pid == 0) {
-        execv(a->at[0], a->at);
-        die("%s: %s", a->at[0], strerror(errno));
-    }
-    bool ended = pid > 0 && waitpid(pid, &status, 0) == pid;
+    int rc = !a || argv_add_program(a, program) ||
+                     add_words(a, r, NULL, program, nwords, words) ||
+                     argv_add(a, WORKERS_CHECK)
+                 ? -1
+                 : 0;
+    if (!rc)
+        rc = process_run(&(struct process){.words = a->at}, check_s);
     mem_free(a);
-    if (!ended)
-        return fail("%s: %s", program, strerror(errno));
-    return status != 0;
+    return rc;
 }
 
 // Runs a program under mpirun. With net= each worker has an emulated host of

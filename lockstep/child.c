@@ -1,8 +1,9 @@
-// child.c - fork, exec and pipes.
+// child.c - starts, reads and signals one process of a job.
 
 #include "lockstep/child.h"
 
 #include "base/base.h"
+#include "base/process.h"
 #include "base/secret.h"
 #include "lockstep/cores.h"
 #include "netns/netns.h"
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/wait.h>
@@ -30,65 +30,25 @@ static void limit_files(void)
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
-// Runs in the child, between fork() and exec(). It may only call functions that
-// are safe there.
-static _Noreturn void become(const struct job_child *what, pid_t parent,
-                             const sigset_t *blocked, int in, int out, int err)
+struct place {
+    const struct job_child *what;
+    const sigset_t *blocked;
+};
+
+static int prepare(void *arg)
 {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) // the parent died before prctl()
-        _exit(127);
-    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
-        _exit(127);
+    const struct place *place = arg;
+    const struct job_child *what = place->what;
     if (what->host && netns_enter(what->host)) {
         dprintf(2, "host %s: %s\n", what->host, strerror(errno));
-        _exit(127);
+        return PROCESS_NO_PROGRAM;
     }
     if (what->cores)
         cores_take(what->cores);
     if (what->kind == JOB_MPIRUN)
         limit_files();
-    sigprocmask(SIG_UNBLOCK, blocked, NULL);
+    sigprocmask(SIG_UNBLOCK, place->blocked, NULL);
     signal(SIGXFSZ, SIG_DFL); // Open MPI hangs if it is ignored
-    execvp(what->argv[0], what->argv);
-    dprintf(2, "%s: %s\n", what->argv[0], strerror(errno));
-    _exit(127);
-}
-
-enum { READ, WRITE };
-
-static void close_both(const int ends[2])
-{
-    close(ends[READ]);
-    if (ends[WRITE] >= 0)
-        close(ends[WRITE]);
-}
-
-static int open_input(int in[2], bool watched)
-{
-    if (watched)
-        return pipe2(in, O_CLOEXEC);
-    in[READ] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    in[WRITE] = -1;
-    return in[READ] < 0 ? -1 : 0;
-}
-
-static int open_pipes(int in[2], int out[2], int err[2], bool watched)
-{
-    if (open_input(in, watched))
-        return fail("pipe: %s", strerror(errno));
-    if (pipe2(out, O_CLOEXEC)) {
-        close_both(in);
-        return fail("pipe: %s", strerror(errno));
-    }
-    if (pipe2(err, O_CLOEXEC)) {
-        close_both(in);
-        close_both(out);
-        return fail("pipe: %s", strerror(errno));
-    }
-    fcntl(out[READ], F_SETFL, O_NONBLOCK);
-    fcntl(err[READ], F_SETFL, O_NONBLOCK);
     return 0;
 }
 
@@ -112,32 +72,26 @@ static void pass_secret(int fd)
 int child_spawn(struct child *c, const struct job_child *what,
                 const sigset_t *blocked)
 {
-    int in[2], out[2], err[2];
-    if (open_pipes(in, out, err, what->watched))
+    struct place place = {what, blocked};
+    struct process p = {.words = what->argv,
+                        .in = what->watched ? PROCESS_PIPE : PROCESS_NULL,
+                        .out = PROCESS_PIPE,
+                        .err = PROCESS_PIPE,
+                        .group = true,
+                        .orphan = SIGKILL,
+                        .prepare = prepare,
+                        .arg = &place};
+    if (process_start(&p))
         return -1;
-    pid_t parent = getpid();
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        become(what, parent, blocked, in[READ], out[WRITE], err[WRITE]);
-    if (pid < 0) {
-        int error = errno;
-        close_both(in);
-        close_both(out);
-        close_both(err);
-        return fail("fork: %s", strerror(error));
-    }
     if (what->watched)
-        pass_secret(in[WRITE]);
-    close(in[READ]);
-    close(out[WRITE]);
-    close(err[WRITE]);
-    setpgid(pid, pid); // the child does so too; the first call takes effect
-    *c = (struct child){.kind = what->kind, .rank = what->rank, .pid = pid};
+        pass_secret(p.ends[0]);
+    fcntl(p.ends[1], F_SETFL, O_NONBLOCK);
+    fcntl(p.ends[2], F_SETFL, O_NONBLOCK);
+    *c = (struct child){.kind = what->kind, .rank = what->rank, .pid = p.pid};
     c->alive = true;
-    c->input = in[WRITE];
-    c->streams[0].fd = out[READ];
-    c->streams[1].fd = err[READ];
+    c->input = p.ends[0];
+    c->streams[0].fd = p.ends[1];
+    c->streams[1].fd = p.ends[2];
     set_name(c);
     return 0;
 }

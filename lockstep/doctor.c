@@ -7,6 +7,9 @@
 #include "base/base.h"
 #include "lockstep/cores.h"
 
+#if defined(LOCKSTEP_OPENBLAS)
+#include <cblas.h>
+#endif
 #include <dnnl.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
@@ -106,6 +109,10 @@ static void look_at_libraries(struct doctor *d)
     snprintf(text, sizeof text, "%d.%d.%d, uses %s", v->major, v->minor,
              v->patch, isa_name(isa));
     doctor_say(d, FINDING_OK, "oneDNN", text, NULL);
+#if defined(LOCKSTEP_OPENBLAS)
+    snprintf(text, sizeof text, "%s", openblas_get_config());
+    doctor_say(d, FINDING_OK, "OpenBLAS", text, NULL);
+#endif
     bool fast16 = isa == dnnl_cpu_isa_avx512_core_bf16 ||
                   isa == dnnl_cpu_isa_avx512_core_amx;
     doctor_say(d, fast16 ? FINDING_OK : FINDING_WITHOUT, "bf16",

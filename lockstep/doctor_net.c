@@ -3,30 +3,28 @@
 
 #include "lockstep/doctor.h"
 
-#include "base/base.h"
+#include "base/process.h"
 
 #include <sched.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { NO_NAMESPACE = 1, NO_TBF = 2 };
 
+static const double try_s = 60;
+
+static int enter(void *arg)
+{
+    (void)arg;
+    return unshare(CLONE_NEWNET) ? PROCESS_NO_PROGRAM : 0;
+}
+
 static int try_in_namespace(void)
 {
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (unshare(CLONE_NEWNET))
-            _exit(NO_NAMESPACE);
-        _exit(system("tc qdisc add dev lo root tbf rate 1gbit burst 256kb "
-                     "latency 10ms >/dev/null 2>&1")
-                  ? NO_TBF
-                  : 0);
-    }
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-        return NO_NAMESPACE;
-    return WEXITSTATUS(status);
+    struct process p = {.prepare = enter};
+    int rc = process_shell(&p,
+                           "tc qdisc add dev lo root tbf rate 1gbit burst "
+                           "256kb latency 10ms >/dev/null 2>&1 || exit 1",
+                           try_s);
+    return rc == 0 ? 0 : rc == 1 ? NO_TBF : NO_NAMESPACE;
 }
 
 void doctor_network(struct doctor *d)

@@ -2,8 +2,11 @@
 
 #include "lockstep/doctor.h"
 
+#include "base/process.h"
+
 #include <stdio.h>
-#include <string.h>
+
+static const double answer_s = 60;
 
 void doctor_say(struct doctor *d, enum finding f, const char *what,
                 const char *found, const char *remedy)
@@ -17,16 +20,6 @@ void doctor_say(struct doctor *d, enum finding f, const char *what,
 
 void doctor_ask(const char *command, char *out, size_t size)
 {
-    FILE *f = popen(command, "re");
-    out[0] = '\0';
-    if (!f)
-        return;
-    if (!fgets(out, (int)size, f))
-        out[0] = '\0';
-    out[strcspn(out, "\n")] = '\0';
-    char rest[256];
-    while (fgets(rest, sizeof rest, f))
-        continue; // else the command would get SIGPIPE
-    if (pclose(f) != 0)
+    if (process_ask(command, answer_s, out, size))
         out[0] = '\0';
 }

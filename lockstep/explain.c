@@ -8,8 +8,7 @@
 #include "base/base.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <sys/wait.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char program[] = "explain_way";
@@ -36,15 +35,8 @@ static void explain_explain(FILE *f)
                "    out=FILE    the page (explain.html)\n"
                "    svg=FILE    write an animated picture, too\n"
                "\n");
-    fflush(f);
-    char help[] = "--help", *words[] = {help};
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(fileno(f), STDOUT_FILENO);
-        run_program(1, words);
-        die("%s", fail_message());
-    }
-    waitpid(child, NULL, 0);
+    if (argv_help(program, f))
+        log_line("%s", fail_message());
 }
 
 static int explain(int nwords, char **words)

@@ -24,7 +24,7 @@ add_executable(lockstep
   lockstep/explain_trace.c lockstep/fit.c lockstep/gpu_step.c
   lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/mesh_case.c
   lockstep/mesh_search.c lockstep/mesh_table.c lockstep/pin.c lockstep/place.c
-  lockstep/own_words.c lockstep/plan_lines.c lockstep/predict.c lockstep/predict_mesh.c
+  lockstep/own_words.c lockstep/plan_lines.c lockstep/predict.c lockstep/predict_ways.c
   lockstep/restart.c lockstep/sample.c lockstep/settle.c lockstep/simulate.c
   lockstep/simulate_mesh.c lockstep/simulate_op.c lockstep/simulate_pipeline.c
   lockstep/simulation.c

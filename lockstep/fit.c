@@ -6,23 +6,27 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
-#include "config/value.h"
 #include "lockstep/gpu_step.h"
 #include "lockstep/list.h"
+#include "lockstep/own_words.h"
 #include "lockstep/place.h"
 #include "lockstep/sizes.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BATCH = 65536, WORKERS = 4 };
 
 struct question {
+    // The values of the command line.
+    char memory[CONFIG_PATH], workers_asked[CONFIG_PATH];
+    char sync_asked[CONFIG_PATH], device[CONFIG_PATH];
+    struct place place;
+    // Derived from them.
     struct run run;
     struct list workers, sync;
     double bytes; // the memory of a worker or of a server
-    struct place place;
-    const char *gpu; // NULL: the workers are no GPUs
 };
 
 // A row of the table: a backend with one value of shard=.
@@ -32,28 +36,50 @@ struct way {
     char name[32];
 };
 
+#define AT(member) offsetof(struct question, member), false
+
+static const struct key rows[] = {
+    {"fit", "memory", "", KEY_TEXT, AT(memory), .unit = "SIZE",
+     .help = "of each worker and server, as 2gb, 900mb or 1.5gib"},
+    {"fit", "workers", "", KEY_TEXT, AT(workers_asked), .unit = "N,..",
+     .help = "numbers of workers, as 4,16; empty: 4, or by mesh="},
+    {"fit", "hosts", "0", KEY_INT, AT(place.hosts), .min = 1,
+     .max = LIST_WORKERS, .zero = "not asked",
+     .help = "number of machines, instead of workers="},
+    {"fit", "slots", "0", KEY_INT, AT(place.slots), .min = 1,
+     .max = LIST_WORKERS,
+     .zero = "8 with hosts=", .help = "workers on each host"},
+    {"fit", "sync", "", KEY_TEXT, AT(sync_asked), .unit = "WAY,..",
+     .help = "some of the ways below; empty: all"},
+    {"fit", "device", "cpu", KEY_TEXT, AT(device), .unit = "NAME",
+     .help = "h100: the workers are such GPUs, with precision=bf16"},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "lockstep fit --help"};
+
 static void explain(FILE *f)
 {
     char all[LIST_TEXT];
+    fprintf(f, "lockstep fit memory=SIZE [key=value] ...\n\n"
+               "Prints which backends fit into the memory of a worker, and the "
+               "largest batch of each.\nIt uses the formulas of "
+               "ARCHITECTURE.md, as train does before step 1.\n");
+    key_help(f, &keys);
     fprintf(f,
-            "lockstep fit memory=SIZE [key=value] ...\n\n"
-            "Prints which backends fit into the memory of a worker, and the "
-            "largest batch of each.\nIt uses the formulas of ARCHITECTURE.md, "
-            "as train does before step 1.\n\n"
-            "  memory      of each worker and server, as 2gb, 900mb or 1.5gib\n"
-            "  workers     numbers of workers, as 4,16 (%d)\n"
-            "  hosts       number of machines, instead of workers=\n"
-            "  slots       workers on each host (%d)\n"
-            "  sync        %s\n"
-            "  device      h100: the workers are such GPUs, with "
-            "precision=bf16\n\n"
+            "\nsync=%s\n\n"
             "These keys of train count as well: model and its sizes, "
             "precision, dropout, threads,\noptimizer, momentum, wire, staging, "
             "servers, update, slice_kb, bucket_mb,\nfirst_bucket_mb, "
             "outer_rule, outer_momentum, mesh, accum, pipeline, chunks, "
             "ahead,\nstages.\n"
             "  lockstep fit memory=2gb model=gpt2 workers=4\n",
-            WORKERS, PLACE_SLOTS, list_all_backends(all));
+            list_all_backends(all));
+}
+
+static bool on_gpu(const struct question *q)
+{
+    return strcmp(q->device, "cpu") != 0;
 }
 
 // ---- the settings asked for
@@ -74,7 +100,7 @@ static int check(const struct question *q)
         if (config_asked(&q->run, found[i]))
             return fail("fit: %s= is what fit looks for; try: without %s=",
                         found[i], found[i]);
-    if (q->bytes == 0)
+    if (!*q->memory)
         return fail("fit: memory= is missing; try: memory=2gb");
     return config_check_backend(&q->run, &asker) || sizes_model(&q->run, &model)
                ? -1
@@ -83,9 +109,9 @@ static int check(const struct question *q)
 
 // Checks the words for a mesh: workers= must be its number of ranks, and sync=
 // must name a backend that can train parts of a model.
-static int check_mesh(const struct question *q, const char *workers,
-                      const char *sync)
+static int check_mesh(const struct question *q)
 {
+    const char *workers = q->workers_asked;
     char mesh[CONFIG_PATH];
     int ranks = mesh_ranks(&q->run.mesh), parts = 0;
     mesh_show(&q->run.mesh, mesh);
@@ -98,13 +124,14 @@ static int check_mesh(const struct question *q, const char *workers,
     return parts ? 0
                  : fail("fit: sync=%s cannot train parts of a model (mesh=%s); "
                         "try: sync=ring",
-                        sync, mesh);
+                        q->sync_asked, mesh);
 }
 
 // Reads the numbers of workers. With hosts= or slots= there is one number, and
 // a worker has its share of a host's cores.
-static int read_workers(struct question *q, const char *words)
+static int read_workers(struct question *q)
 {
+    const char *words = q->workers_asked;
     struct place *p = &q->place;
     int given = q->run.mesh.n ? mesh_ranks(&q->run.mesh) : 0;
     if (*words && list_workers(&q->workers, words))
@@ -127,63 +154,32 @@ static int read_workers(struct question *q, const char *words)
     return 0;
 }
 
-static int read_count(const char *word, int *out)
-{
-    const char *value = strchr(word, '=') + 1;
-    int64_t n;
-    if (value_whole(value, &n) || n < 1 || n > LIST_WORKERS)
-        return fail("%s: must be a whole number, 1 .. %d", word, LIST_WORKERS);
-    *out = (int)n;
-    return 0;
-}
-
 static int ask(struct question *q, int nwords, char **words)
 {
     char all[LIST_TEXT];
-    const char *workers = "", *sync = list_all_backends(all);
-    char **rest = mem_alloc((size_t)nwords, sizeof *rest);
-    int n = 0, rc = rest ? 0 : -1;
-    config_defaults(&q->run);
-    for (int i = 0; !rc && i < nwords; i++) {
-        if (!strncmp(words[i], "memory=", 7))
-            rc = sizes_bytes("memory", words[i] + 7, &q->bytes);
-        else if (!strncmp(words[i], "workers=", 8))
-            workers = words[i] + 8;
-        else if (!strncmp(words[i], "hosts=", 6))
-            rc = read_count(words[i], &q->place.hosts);
-        else if (!strncmp(words[i], "slots=", 6))
-            rc = read_count(words[i], &q->place.slots);
-        else if (!strncmp(words[i], "device=", 7) &&
-                 strcmp(words[i] + 7, "cpu"))
-            q->gpu = words[i] + 7;
-        else if (!strncmp(words[i], "sync=", 5))
-            sync = words[i] + 5;
-        else
-            rest[n++] = words[i];
-    }
-    rc = rc || config_parse(&q->run, n, rest) ||
-         (q->gpu && gpu_step_precision(q->gpu, &q->run)) || check(q);
-    rc = rc || list_backends(&q->sync, sync) ||
-         (q->run.mesh.n && check_mesh(q, workers, sync)) ||
-         read_workers(q, workers);
-    mem_free(rest);
-    return rc ? -1 : 0;
+    if (own_words(&keys, q, &q->run, nwords, words) ||
+        (*q->memory && sizes_bytes("memory", q->memory, &q->bytes)) ||
+        (on_gpu(q) && gpu_step_precision(q->device, &q->run)) || check(q) ||
+        list_backends(&q->sync,
+                      *q->sync_asked ? q->sync_asked : list_all_backends(all)))
+        return -1;
+    if (q->run.mesh.n && check_mesh(q))
+        return -1;
+    return read_workers(q);
 }
 
 // ---- the answer
 
+// The memory of a worker, and of its server if it has one.
 static int measure(const struct question *q, const struct way *w, int batch,
-                   int recompute, struct memory *worker, struct memory *server)
+                   int recompute, struct sizes *out)
 {
+    const struct mesh replicas = {1, {MESH_DP}, {w->workers}};
     struct run r = q->run;
     r.batch = batch;
     r.recompute = recompute;
     r.settings.shard = w->shard;
-    if (r.mesh.n) {
-        *server = (struct memory){.params = 0};
-        return sizes_mesh(&r, w->backend, worker);
-    }
-    return sizes_memory(&r, w->backend, w->workers, worker, server);
+    return sizes_mesh(&r, w->backend, r.mesh.n ? &r.mesh : &replicas, out);
 }
 
 // Finds the largest batch that fits; 0: none does.
@@ -192,40 +188,32 @@ static int largest(const struct question *q, const struct way *w, int recompute,
 {
     int fits = 0, over = MOST_BATCH + 1;
     while (over - fits > 1) {
-        struct memory worker, server;
+        struct sizes is;
         int batch = fits + (over - fits) / 2;
-        if (measure(q, w, batch, recompute, &worker, &server))
+        if (measure(q, w, batch, recompute, &is))
             return -1;
-        bool enough = (double)memory_sum(&worker) <= q->bytes &&
-                      (double)memory_sum(&server) <= q->bytes;
+        bool enough = (double)memory_sum(&is.worker) <= q->bytes &&
+                      (double)memory_sum(&is.server) <= q->bytes;
         *(enough ? &fits : &over) = batch;
     }
     *out = fits;
     return 0;
 }
 
-static void print_batch(int batch)
-{
-    char text[16];
-    snprintf(text, sizeof text, batch ? "%d" : "-", batch);
-    printf(" %9s", text);
-}
-
 static int print_way(const struct question *q, const struct way *w)
 {
-    struct memory worker, server;
-    int batch[2];
-    if (measure(q, w, 1, 0, &worker, &server) || largest(q, w, 0, &batch[0]) ||
-        largest(q, w, 1, &batch[1]))
+    struct sizes is;
+    char text[2][16], more[40];
+    if (measure(q, w, 1, 0, &is))
         return -1;
-    sizes_print_row(w->name, &worker);
-    print_batch(batch[0]);
-    print_batch(batch[1]);
-    printf("\n");
-    if (memory_sum(&server) == 0)
-        return 0;
-    sizes_print_row("  its server", &server);
-    printf("\n");
+    for (int k = 0; k < 2; k++) {
+        int batch;
+        if (largest(q, w, k, &batch))
+            return -1;
+        snprintf(text[k], sizeof text[k], batch ? "%d" : "-", batch);
+    }
+    snprintf(more, sizeof more, " %9s %9s", text[0], text[1]);
+    sizes_print_both(w->name, &is.worker, more, &is.server);
     return 0;
 }
 
@@ -275,7 +263,7 @@ static int answer(const struct question *q)
            "recompute=1.\n-: batch=1 does not fit into a worker or into its "
            "server.\n",
            q->run.mesh.n ? ", for the rank that needs most" : "");
-    if (q->gpu)
+    if (on_gpu(q))
         printf(SIZES_GPU);
     return 0;
 }

@@ -4,10 +4,10 @@
 #include "lockstep/man.h"
 
 #include "base/base.h"
-#include "base/share.h"
 #include "base/version.h"
 #include "config/backends.h"
 #include "config/keys.h"
+#include "lockstep/argv.h"
 
 #include <errno.h>
 #include <string.h>
@@ -86,20 +86,30 @@ static void end(FILE *f, const char *others)
 
 // ---- lockstep
 
-static int add_command(FILE *f, const struct command *c)
+// Prints what explain() or, if it is NULL, the program prints for --help.
+static int put_help(FILE *f, const char *name, void (*explain)(FILE *to))
 {
     FILE *said = tmpfile();
+    int rc = said ? 0 : fail("%s --help: %s", name, strerror(errno));
+    if (!rc && explain)
+        explain(said);
+    else if (!rc)
+        rc = argv_help(name, said);
     if (!said)
-        return fail("%s --help: %s", c->name, strerror(errno));
+        return rc;
+    rewind(said);
+    put_lines(f, said);
+    fclose(said);
+    return rc;
+}
+
+static int add_command(FILE *f, const struct command *c)
+{
     fputs(".SS ", f);
     put_line(f, c->name);
     put_line(f, c->help);
     fputs(".PP\n", f);
-    c->explain(said);
-    rewind(said);
-    put_lines(f, said);
-    fclose(said);
-    return 0;
+    return put_help(f, c->name, c->explain);
 }
 
 static int print_lockstep(FILE *f, const struct command *const *all, int n)
@@ -143,19 +153,12 @@ static int print_trainer(FILE *f)
 
 static int print_server(FILE *f)
 {
-    char path[CONFIG_PATH], command[CONFIG_PATH + 16];
-    if (share_program(path, sizeof path, "ps_server") ||
-        text_into(command, sizeof command, "'%s' --help", path))
-        return -1;
-    FILE *said = popen(command, "re");
-    if (!said)
-        return fail("%s: %s", command, strerror(errno));
-    begin(f, "ps_server", "PS_SERVER", "a parameter server of one job",
+    static const char name[] = "ps_server";
+    begin(f, name, "PS_SERVER", "a parameter server of one job",
           "ps_server [key=value] ...");
     fputs(".SH DESCRIPTION\n", f);
-    put_lines(f, said);
-    if (pclose(said))
-        return fail("%s: failed", command);
+    if (put_help(f, name, NULL))
+        return -1;
     end(f, "lockstep(1), trainer(1)");
     return 0;
 }

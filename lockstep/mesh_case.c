@@ -4,11 +4,9 @@
 
 #include "base/base.h"
 #include "config/backends.h"
-#include "lockstep/forecast.h"
 #include "lockstep/place.h"
 #include "lockstep/sizes.h"
 #include "model/part.h"
-#include "optim/rule.h"
 #include "sync/derive.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
@@ -19,16 +17,39 @@
 
 enum { MOST_BLOCKS = 1024 };
 
-void mesh_divide(struct mesh_job *j, int layers, double seconds)
+// FLOP of a token in a layer and in the head, forward.
+static double layer_flop(const struct model_config *m)
 {
-    const struct model_config *m = &j->model;
-    double C = m->channels, times = 2 + j->run->recompute;
-    double layer = 24 * C * C + 4.0 * m->context * C, head = 2.0 * m->vocab * C;
-    double each = seconds / (layers * (1 + times) * layer + 3 * head);
-    j->layer_forward = layer * each;
-    j->layer_backward = times * layer * each;
-    j->head_forward = head * each;
-    j->head_backward = 2 * head * each;
+    double C = m->channels;
+    return 24 * C * C + 4.0 * m->context * C;
+}
+
+static double head_flop(const struct model_config *m)
+{
+    return 2.0 * m->vocab * m->channels;
+}
+
+void mesh_measured(struct mesh_job *j, int layers, double forward,
+                   double backward)
+{
+    double layer = layer_flop(&j->model), head = head_flop(&j->model);
+    double times = 2 + j->run->recompute;
+    double each[] = {forward / (layers * layer + head),
+                     backward / (layers * times * layer + 2 * head)};
+    j->layer_forward = layer * each[0];
+    j->layer_backward = times * layer * each[1];
+    j->head_forward = head * each[0];
+    j->head_backward = 2 * head * each[1];
+}
+
+void mesh_divide(struct mesh_job *j, double seconds)
+{
+    int layers = j->model.layers;
+    double layer = layers * layer_flop(&j->model), head = head_flop(&j->model);
+    double times = 2 + j->run->recompute;
+    double forward =
+        seconds * (layer + head) / ((1 + times) * layer + 3 * head);
+    mesh_measured(j, layers, forward, seconds - forward);
 }
 
 // ---- links
@@ -64,8 +85,7 @@ struct link mesh_link(const struct mesh_job *job, const struct mesh *m,
 // ---- stages
 
 struct part {
-    struct model_config config;
-    struct memory memory;
+    struct sizes is;
     double params; // of one slice of the stage
 };
 
@@ -89,9 +109,9 @@ static int read_part(const struct mesh_job *job, const struct mesh_case *c,
     r.threads = place_threads(&r, job->slots);
     r.settings.wire = c->wire;
     r.settings.shard = c->backend->shards ? c->shard : SHARD_STATE;
-    if (sizes_stage(&r, c->backend, &rank, &out->config, &out->memory))
+    if (sizes_stage(&r, c->backend, &rank, &out->is))
         return -1;
-    out->params = sizes_slice(&out->config, slices_of(c));
+    out->params = sizes_slice(&out->is.part, slices_of(c));
     return 0;
 }
 
@@ -153,6 +173,10 @@ static int run_pipeline(const struct mesh_job *job, const struct mesh_case *c,
     const struct pipeline *p = &c->plan;
     double f[PIPELINE_STAGES], b[PIPELINE_STAGES], hops[PIPELINE_STAGES];
     double busy = 0;
+    *seconds = p->micro * (s->forward[0] + s->backward[0]);
+    *bubble = 0;
+    if (p->stages == 1)
+        return 0;
     struct law_mesh law = law_of_stage(job, c, 0, 0);
     for (int k = 0; k < p->stages; k++) {
         struct link link = mesh_link(job, &c->mesh, MESH_PP, k);
@@ -192,27 +216,25 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
                         double backward_s, struct forecast *out)
 {
     struct bucket blocks[MOST_BLOCKS];
+    const struct model_config *config = &part->is.part;
     struct sync_settings set = job->run->settings;
     int replicas = mesh_size(&c->mesh, MESH_DP);
-    double n = (double)model_nparams(&part->config);
+    double n = (double)model_nparams(config);
+    int servers = set.servers.count;
     set.wire = c->wire;
     set.shard = c->backend->shards ? c->shard : SHARD_STATE;
     sync_derive(&set, c->backend, replicas, (size_t)n);
-    struct law_step step = {
-        .world = replicas,
-        .micro = c->plan.micro,
-        .shards = true,
-        .kind = (enum shard_level)set.shard,
-        .cut = blocks,
-        .count = shape_blocks(&part->config, blocks, MOST_BLOCKS),
-        .grain = RULE_BLOCK,
-        .sum_bytes = dtype_bytes(set.wire),
-        .param_bytes = job->run->precision == PRECISION_FP32 ? 4 : 2,
-    };
+    struct law_step step = shape_step(job->run, &set, replicas, c->plan.micro);
+    step.cut = blocks;
+    step.count = shape_blocks(config, blocks, MOST_BLOCKS);
     struct tensor layer; // the first tensor behind wte and wpe
-    model_tensor(&part->config, 2, &layer);
+    model_tensor(config, 2, &layer);
     struct forecast_job f = {
-        .exchange = {.workers = replicas, .algorithm = set.algorithm},
+        .exchange = {.workers = replicas,
+                     .servers = servers,
+                     .held = sync_holds(&set, c->backend),
+                     .algorithm = set.algorithm,
+                     .every = set.every},
         .params = n,
         .bytes_each = (double)dtype_bytes(set.wire),
         .step = &step,
@@ -221,6 +243,7 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
         .embeddings = (double)layer.off,
         .compute_s = pipeline_s + updates(job, c, part),
         .backward_s = backward_s,
+        .tokens = (double)c->batch * c->plan.micro * job->model.context,
     };
     *out = (struct forecast){.overlapped_s = f.compute_s};
     if (replicas == 1)
@@ -228,7 +251,7 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
     struct links links = {.n = 1, .fits = {{.who = "tcp"}}};
     links.fits[0].link = mesh_link(job, &c->mesh, MESH_DP, -1);
     links.fits[0].link.bytes_per_s *= n / part->params;
-    if (forecast(&f, c->backend, &links, out))
+    if (forecast(&f, c->backend, job->links ? job->links : &links, out))
         return -1;
     out->link_bytes *= part->params / n;
     return 0;
@@ -259,7 +282,7 @@ int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
     for (int s = 0; s < stages; s++) {
         if (read_part(job, c, s, &parts[s]))
             return -1;
-        int layers = parts[s].config.layers;
+        int layers = parts[s].is.part.layers;
         out->forward[s] = stage_time(job, c, s, layers, false);
         out->backward[s] = stage_time(job, c, s, layers, true);
         out->compute_s +=
@@ -267,21 +290,25 @@ int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
                               stage_computes(job, c, s, layers, true)) +
              updates(job, c, &parts[s])) /
             stages;
-        out->of_stage[s] = parts[s].memory;
-        if (memory_sum(&parts[s].memory) > memory_sum(&out->memory)) {
-            out->memory = parts[s].memory;
+        out->of_stage[s] = parts[s].is.worker;
+        out->server = parts[s].is.server;
+        if (memory_sum(&out->of_stage[s]) > memory_sum(&out->memory)) {
+            out->memory = out->of_stage[s];
             out->stage = s;
         }
     }
     if (run_pipeline(job, c, out, &out->pipeline_s, &out->bubble))
         return -1;
     for (int s = 0; s < stages; s++) {
-        struct law_mesh law = law_of_stage(job, c, s, parts[s].config.layers);
+        struct law_mesh law = law_of_stage(job, c, s, parts[s].is.part.layers);
         struct forecast f;
         if (add_replicas(job, c, &parts[s], out->pipeline_s, out->backward[s],
                          &f))
             return -1;
-        out->seconds = fmax(out->seconds, f.overlapped_s);
+        if (f.overlapped_s > out->seconds) {
+            out->seconds = f.overlapped_s;
+            out->exchange = f;
+        }
         out->bytes[MESH_DP] = fmax(out->bytes[MESH_DP], f.link_bytes);
         out->bytes[MESH_PP] = fmax(out->bytes[MESH_PP], law_mesh_stages(&law));
         out->bytes[MESH_TP] = fmax(out->bytes[MESH_TP], law_mesh_slices(&law));

@@ -16,6 +16,7 @@
 #define LOCKSTEP_MESH_CASE_H
 
 #include "config/config.h"
+#include "lockstep/forecast.h"
 #include "model/model.h"
 #include "pipeline/timetable.h"
 #include "sync/law.h"
@@ -27,6 +28,9 @@ struct mesh_job {
     struct model_config model;
     int hosts, slots;         // slots: workers on each host
     struct link outer, inner; // between hosts; within a host
+    // If not NULL: measured links, perhaps one for each backend, that all
+    // replicas use instead.
+    const struct links *links;
     // Seconds that one sequence takes in a layer, and in the head with the
     // embeddings. update: seconds for one parameter.
     double layer_forward, layer_backward, head_forward, head_backward, update;
@@ -44,23 +48,28 @@ struct mesh_case {
 };
 
 struct mesh_step {
-    double seconds, bubble;  // of a step; idle share of the pipeline's time
-    double compute_s;        // seconds that a worker computes, the mean
-    double pipeline_s;       // seconds of the pipeline's timetable
-    double tied_s;           // seconds for the tied embedding and the norm
-    double bytes[MESH_AXES]; // sent by the busiest rank, by axis
-    struct memory memory;    // of the rank that needs most
-    int stage;               // the stage of that rank
+    double seconds, bubble;   // of a step; idle share of the pipeline's time
+    double compute_s;         // seconds that a worker computes, the mean
+    double pipeline_s;        // seconds of the pipeline's timetable
+    double tied_s;            // seconds for the tied embedding and the norm
+    double bytes[MESH_AXES];  // sent by the busiest rank, by axis
+    struct memory memory;     // of the rank that needs most
+    struct memory server;     // of one of the backend's servers; all 0: none
+    int stage;                // the stage of that rank
+    struct forecast exchange; // of the slowest stage's replicas
     double forward[PIPELINE_STAGES], backward[PIPELINE_STAGES]; // seconds
     struct memory of_stage[PIPELINE_STAGES];
 };
 
-// Sets the times of a layer and of the head from `seconds`, the time of forward
-// and backward of one sequence through `layers` layers and the head. It divides
-// the time by FLOP: a token takes 24 C C + 4 T C in a layer and 2 V C in the
-// head. Backward takes twice as many. With recompute=1 backward also repeats a
-// layer's forward.
-void mesh_divide(struct mesh_job *job, int layers, double seconds);
+// mesh_measured sets the times of a layer and of the head from those of forward
+// and of backward of one sequence, in seconds, through `layers` layers and the
+// head. It divides them by FLOP: a token takes 24 C C + 4 T C in a layer and
+// 2 V C in the head. Backward takes twice as many; with recompute=1 it also
+// repeats a layer's forward. mesh_divide sets them from the sum of both times,
+// through the whole model.
+void mesh_measured(struct mesh_job *job, int layers, double forward,
+                   double backward);
+void mesh_divide(struct mesh_job *job, double seconds);
 
 // Predicts a step. 0, or -1 after fail().
 int mesh_step(const struct mesh_job *job, const struct mesh_case *c,

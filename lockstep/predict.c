@@ -1,77 +1,70 @@
 // predict.c - `lockstep predict model=gpt2 workers=64 link=25gbit` predicts
-// which backend is fastest for a model on given links, and by how much.
+// which backend, or which mesh of workers, is fastest, and by how much.
 
-#include "lockstep/commands.h"
+#include "lockstep/predict.h"
 
 #include "base/base.h"
 #include "config/backends.h"
-#include "config/config.h"
 #include "config/keys.h"
-#include "lockstep/budget.h"
-#include "lockstep/forecast.h"
+#include "lockstep/commands.h"
 #include "lockstep/gpu_step.h"
-#include "lockstep/list.h"
+#include "lockstep/mesh_table.h"
 #include "lockstep/own_words.h"
-#include "lockstep/predict_mesh.h"
+#include "lockstep/place.h"
 #include "lockstep/sizes.h"
 #include "lockstep/step_time.h"
-#include "model/model.h"
-#include "optim/rule.h"
-#include "sync/derive.h"
-#include "sync/sync.h"
-#include "train/shape.h"
 
 #include <stddef.h>
 #include <string.h>
 
-enum { MOST_BLOCKS = 1024 };
-
-struct question {
-    struct run run;
-    struct list workers, sync;
-    struct links links;
-    struct model_config model;
-    struct forecast_job job;
-    struct law_step step;              // of shards
-    struct bucket blocks[MOST_BLOCKS]; // of the model
-    // The values of the command line.
-    char workers_asked[CONFIG_PATH], sync_asked[CONFIG_PATH];
-    char link[CONFIG_PATH], device[CONFIG_PATH];
-    double alpha_us, compute_ms;
-    struct budget budget;
-};
-
 #define AT(member) offsetof(struct question, member), false
 
-static const struct key own[] = {
-    {"ways", "workers", "", KEY_TEXT, AT(workers_asked), .unit = "N,..",
+// The first WAYS_ONLY keys are lists, of the form that compares backends. With
+// a mesh they are keys of train.
+enum { WAYS_ONLY = 2 };
+
+static const struct key rows[] = {
+    {"predict", "workers", "", KEY_TEXT, AT(workers_asked), .unit = "N,..",
      .help = "numbers of workers, as 4,16,64"},
-    {"ways", "sync", "", KEY_TEXT, AT(sync_asked), .unit = "WAY,..",
+    {"predict", "sync", "", KEY_TEXT, AT(sync_asked), .unit = "WAY,..",
      .help = "some of the ways below; empty: all"},
-    {"ways", "link", "", KEY_TEXT, AT(link), .unit = "RATE|FILE",
-     .help = "rate of a network that was not measured, as 25gbit, or as 3MB/s "
-             "of payload; or a file with measurements: of the network by "
-             "lockstep bench link out=FILE, or of each way on it by lockstep "
-             "bench sync workers=2 out=FILE"},
-    {"ways", "alpha_us", "25", KEY_NUMBER, AT(alpha_us), .min = 1e-6,
-     .max = 1e9, .unit = "us", .help = "latency of a message, with link=RATE"},
-    {"ways", "compute_ms", "0", KEY_NUMBER, AT(compute_ms), .min = 1e-6,
+    {"predict", "link", "", KEY_TEXT, AT(link), .unit = "RATE|FILE",
+     .help =
+         "rate of a network that was not measured, as 25gbit, or as 3MB/s "
+         "of payload; or a file with measurements: of the network by "
+         "lockstep bench link out=FILE, or of each way on it by lockstep "
+         "bench sync workers=2 out=FILE. With a mesh: between hosts, shared "
+         "by all workers of a host; empty: 25gbit"},
+    {"predict", "alpha_us", "25", KEY_NUMBER, AT(alpha_us), .min = 0,
+     .max = 1e9, .unit = "us", .help = "latency of a message, with a RATE"},
+    {"predict", "compute_ms", "0", KEY_NUMBER, AT(compute_ms), .min = 1e-6,
      .max = 1e9, .zero = "measured here", .unit = "ms",
-     .help = "forward, backward and update of one worker's step; measuring "
-             "takes minutes for a large model"},
-    {"ways", "device", "cpu", KEY_TEXT, AT(device), .unit = "NAME",
-     .help = "h100: estimate the step of such a GPU part by part, with "
-             "precision=bf16; with link= the estimate replaces compute_ms"},
-    BUDGET_KEYS("ways", struct question),
+     .help = "forward, backward and update of one worker's step; with a mesh: "
+             "forward and backward of the model with batch= sequences; "
+             "measuring takes minutes for a large model"},
+    {"predict", "device", "cpu", KEY_TEXT, AT(device), .unit = "NAME",
+     .help = "h100: estimate compute_ms for such a GPU, part by part, with "
+             "precision=bf16"},
+    BUDGET_KEYS("predict", struct question),
+    {"mesh", "hosts", "1", KEY_INT, AT(hosts), .min = 1, .max = 4096,
+     .help =
+         "number of machines (for train hosts= is a file with their names)"},
+    {"mesh", "slots", "0", KEY_INT, AT(slots), .min = 1, .max = 4096,
+     .zero = "8, or by workers= or mesh=", .unit = "workers",
+     .help = "on each host"},
+    {"mesh", "memory", "", KEY_TEXT, AT(memory), .unit = "SIZE",
+     .help = "of each worker, as 16gb; empty: no limit"},
+    {"mesh", "inner", "", KEY_TEXT, AT(inner), .unit = "RATE|FILE",
+     .help = "of each worker within a host; empty: what is assumed for device=,"
+             " or link= with one host"},
 };
 
-static const struct key_table keys = {own, sizeof own / sizeof *own,
-                                      "lockstep predict --help"};
+enum { ROWS = sizeof rows / sizeof *rows };
 
-static bool on_gpu(const struct question *q)
-{
-    return strcmp(q->device, "cpu") != 0;
-}
+static const char help[] = "lockstep predict --help";
+static const struct key_table ways_keys = {rows, ROWS, help};
+static const struct key_table mesh_keys = {rows + WAYS_ONLY, ROWS - WAYS_ONLY,
+                                           help};
 
 static void explain(FILE *f)
 {
@@ -79,63 +72,45 @@ static void explain(FILE *f)
     fprintf(f, "lockstep predict workers=N,.. link=LINK [key=value] ...\n\n"
                "Predicts the time of an exchange and of a step for each "
                "backend, from its law and\nthe network's latency and rate, "
-               "and says how uncertain the prediction is.\n");
-    key_help(f, &keys);
-    fprintf(f,
-            "\nsync=%s\n\n"
-            "These keys of train count as well: model and its sizes, batch, "
-            "accum, precision, wire,\nservers (on hosts of their own), update, "
-            "algorithm, every, shard, bucket_mb,\nfirst_bucket_mb; and for "
-            "memory only: optimizer, recompute, threads, outer_rule,\n"
-            "outer_momentum, staging, slice_kb.\n"
-            "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
-            "compute_ms=900\n"
-            "  lockstep predict model=gpt2 workers=64 link=25gbit flops=312e12 "
-            "mfu=0.4 tokens=1e10\n",
-            list_all_backends(all));
-    predict_mesh_explain(f);
+               "and says how uncertain the prediction is.\n\n"
+               "With hosts=, slots=, memory=, inner= or mesh=, it tries all "
+               "ways to divide the\nworkers into replicas, stages and slices "
+               "(mesh=dpD,ppP,tpT), or only the mesh= that\nyou give. It "
+               "prints the fastest ones that fit into memory=.\n");
+    key_help(f, &ways_keys);
+    fprintf(
+        f,
+        "\nsync=%s\n\n"
+        "These keys of train count as well: model and its sizes, batch, "
+        "accum, precision, wire,\nservers (on hosts of their own), update, "
+        "algorithm, every, shard, bucket_mb,\nfirst_bucket_mb; and for "
+        "memory only: optimizer, recompute, threads, outer_rule,\n"
+        "outer_momentum, staging, slice_kb. With a mesh: model and its "
+        "sizes, precision,\nrecompute, optimizer, wire (without it fp32 and "
+        "16 bits), global_batch (8 for each\nworker), batch (of a "
+        "micro-batch; without it the best one), sync, shard, mesh,\n"
+        "pipeline, chunks, ahead, stages, workers.\n"
+        "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
+        "compute_ms=900\n"
+        "  lockstep predict model=gpt2 workers=64 link=25gbit flops=312e12 "
+        "mfu=0.4 tokens=1e10\n"
+        "  lockstep predict model=gpt2-xl hosts=8 memory=16gb link=25gbit "
+        "inner=200gbit \\\n      tokens=1e9 price=2.5\n",
+        list_all_backends(all));
 }
 
-// ---- computing, measured
-
-static int measure(struct question *q)
+static bool asks_for_mesh(int nwords, char **words)
 {
-    struct step_time t;
-    log_line("measuring how long one worker computes here: %d steps; to skip "
-             "this, give compute_ms=",
-             STEP_TIME_STEPS);
-    if (step_time(&q->run, &q->model, &t))
-        return -1;
-    q->job.compute_s = t.step_s;
-    q->job.backward_s = t.backward_s / q->run.accum;
-    return 0;
+    static const char *const keys[] = {"hosts=", "slots=", "memory=", "inner=",
+                                       "mesh="};
+    for (int i = 0; i < nwords; i++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            if (!strncmp(words[i], keys[k], strlen(keys[k])))
+                return true;
+    return false;
 }
 
-// ---- the settings asked for
-
-static int read_model(struct question *q)
-{
-    const struct run *r = &q->run;
-    struct model_config *c = &q->model;
-    if (sizes_model(r, c))
-        return -1;
-    struct tensor layer; // the first tensor behind wte and wpe
-    model_tensor(c, 2, &layer);
-    q->job.embeddings = (double)layer.off;
-    q->job.params = (double)model_nparams(c);
-    q->job.bytes_each = (double)dtype_bytes(r->settings.wire);
-    q->step = (struct law_step){
-        .micro = r->accum,
-        .shards = true,
-        .kind = (enum shard_level)r->settings.shard,
-        .cut = q->blocks,
-        .count = shape_blocks(c, q->blocks, MOST_BLOCKS),
-        .grain = RULE_BLOCK,
-        .sum_bytes = dtype_bytes(r->settings.wire),
-        .param_bytes = r->precision == PRECISION_FP32 ? 4 : 2,
-    };
-    return 0;
-}
+// ---- the form that compares backends
 
 // The keys of backends that a forecast needs.
 static const struct backend asker = {
@@ -145,24 +120,6 @@ static const struct backend asker = {
                                   "staging", "slice_kb", "every", "outer_rule",
                                   "outer_momentum", NULL},
 };
-
-// Sets the parts of the forecast's job that depend on the backend.
-static void read_settings(struct question *q, const struct backend *b,
-                          int workers)
-{
-    struct forecast_job *j = &q->job;
-    struct sync_settings set = q->run.settings;
-    sync_derive(&set, b, workers, (size_t)j->params);
-    j->exchange = (struct law_case){.workers = workers,
-                                    .servers = q->run.settings.servers.count,
-                                    .held = sync_holds(&set, b),
-                                    .algorithm = set.algorithm,
-                                    .every = set.every};
-    q->step.world = workers;
-    j->step = &q->step;
-    j->bucket = set.bucket_mb * 1048576 / sizeof(float);
-    j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
-}
 
 // Reads workers= and sync= of the words, which may be lists. Without them, it
 // takes the values of an INI file or the defaults.
@@ -181,10 +138,8 @@ static int read_lists(struct question *q)
                : 0;
 }
 
-static int ask(struct question *q, int nwords, char **words)
+static int check_ways(struct question *q)
 {
-    if (own_words(&keys, q, &q->run, nwords, words))
-        return -1;
     if (!config_asked(&q->run, "workers"))
         q->run.workers = 4;
     if (q->run.global_batch)
@@ -193,249 +148,261 @@ static int ask(struct question *q, int nwords, char **words)
     if (q->run.attention == ATTENTION_CUDNN)
         return fail("predict: attention=cudnn: nothing of cuDNN's kernels was "
                     "counted or measured; try: attention=ours");
-    if (on_gpu(q) && q->compute_ms > 0)
-        return fail("predict: device=%s estimates compute_ms=; try: without "
-                    "one of them",
-                    q->device);
-    if (budget_check(&q->budget, on_gpu(q), q->compute_ms))
-        return -1;
-    if (on_gpu(q) &&
-        (gpu_step_precision(q->device, &q->run) || read_model(q) ||
-         gpu_step(q->device, &q->model, q->run.batch, &q->compute_ms)))
-        return -1;
-    if (on_gpu(q) && !*q->link)
-        return 0;
     if (!*q->link)
-        return fail("predict: link= is missing; try: link=25gbit");
+        return predict_on_gpu(q)
+                   ? 0
+                   : fail("predict: link= is missing; try: link=25gbit");
     return read_lists(q) ||
                    links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
-                   read_model(q) || config_check_backend(&q->run, &asker)
+                   config_check_backend(&q->run, &asker)
                ? -1
                : 0;
 }
 
-// ---- the answer
+// ---- the form with a mesh
 
-// Writes a time with four digits, in us, ms or s.
-static const char *time_text(char buf[32], double s)
+// Sets the number of hosts, and of workers on each.
+static int place(struct question *q)
 {
-    double us = s * 1e6;
-    snprintf(buf, 32, "%.4g %s",
-             us < 1e3   ? us
-             : us < 1e6 ? us * 1e-3
-                        : s,
-             us < 1e3   ? "us"
-             : us < 1e6 ? "ms"
-                        : "s");
-    return buf;
+    struct place p = {q->hosts, q->slots};
+    bool asked = config_asked(&q->run, "workers");
+    int ranks = q->run.mesh.n ? mesh_ranks(&q->run.mesh) : 0;
+    if (ranks && asked && q->run.workers != ranks)
+        return fail("predict: mesh= has %d ranks, not workers=%d; try: without "
+                    "workers=",
+                    ranks, q->run.workers);
+    if (place_workers(&p, asked ? q->run.workers : ranks, "predict"))
+        return -1;
+    q->search.job.hosts = p.hosts;
+    q->search.job.slots = p.slots;
+    return 0;
 }
 
-static const char *bytes_text(char buf[32], double bytes)
+// Reads a link, and the relative error of its figures.
+static int read_link(const struct question *q, const char *text,
+                     struct link *out, double *error)
 {
-    bool many = bytes >= 1e9;
-    snprintf(buf, 32, "%.4g %s", bytes * (many ? 1e-9 : 1e-6),
-             many ? "GB" : "MB");
-    return buf;
+    struct links links = {.n = 0};
+    if (links_read(&links, text, q->alpha_us * 1e-6))
+        return -1;
+    const struct link_fit *fit = links_find(&links, "tcp");
+    if (!fit)
+        return -1;
+    *out = fit->link;
+    *error = links_error(fit, (double)model_nparams(&q->search.job.model) *
+                                  sizeof(float));
+    return 0;
+}
+
+// Reads the links. Workers of one host have inner=, or with one host link=, or
+// what is assumed for the device.
+static int read_links(struct question *q)
+{
+    struct mesh_question *s = &q->search;
+    struct mesh_job *j = &s->job;
+    bool one = j->hosts == 1;
+    q->inside = *q->inner ? q->inner : one ? q->link : "";
+    if (!*q->link && !one && text_into(q->link, sizeof q->link, "25gbit"))
+        return -1;
+    if (*q->link && read_link(q, q->link, &j->outer, &s->outer_error))
+        return -1;
+    if (*q->inside)
+        return read_link(q, q->inside, &j->inner, &s->inner_error);
+    if (j->slots == 1)
+        return 0;
+    if (!predict_on_gpu(q))
+        return fail("predict: inner= is missing, the rate between the %d "
+                    "workers of a host; try: inner=200gbit",
+                    j->slots);
+    const struct gpu_link *assumed = gpu_step_inner(q->device);
+    if (!assumed)
+        return -1;
+    j->inner = assumed->link;
+    s->inner_error = links_error(&(struct link_fit){.n = 0}, 0);
+    q->assumed = assumed->source;
+    return 0;
+}
+
+static int check_mesh(struct question *q)
+{
+    const struct mesh_job *j = &q->search.job;
+    int workers = j->hosts * j->slots;
+    if (place(q))
+        return -1;
+    if (config_asked(&q->run, "accum"))
+        return fail("predict: accum= follows from hosts=, slots= and "
+                    "global_batch=; try: without accum=");
+    if (workers > 4096)
+        return fail("predict: hosts=%d with slots=%d are %d workers; at most "
+                    "4096 are possible",
+                    j->hosts, j->slots, workers);
+    if (mesh_size(&q->run.mesh, MESH_TP) > j->model.heads ||
+        mesh_size(&q->run.mesh, MESH_PP) > PIPELINE_STAGES)
+        return fail("predict: mesh=: tp is more than the model's %d heads, or "
+                    "pp is more than %d",
+                    j->model.heads, PIPELINE_STAGES);
+    if ((q->run.mesh.n && sizes_check_stages(&q->run, &q->run.mesh)) ||
+        read_links(q) ||
+        (*q->memory && sizes_bytes("memory", q->memory, &q->search.memory)))
+        return -1;
+    q->search.global_batch =
+        q->run.global_batch ? q->run.global_batch : 8 * j->hosts * j->slots;
+    return 0;
+}
+
+// ---- computing
+
+// Measures a step of one worker here. With a mesh it is a model of the same
+// width with few layers, which fits into this machine's memory.
+static int measure(struct question *q, bool mesh)
+{
+    enum { FEW = 2 };
+    struct mesh_job *j = &q->search.job;
+    struct model_config part = j->model;
+    struct step_time t;
+    struct run r = q->run;
+    if (mesh) {
+        r.accum = 1;
+        r.batch = config_asked(&q->run, "batch") ? r.batch : 1;
+        part.layers = part.layers < FEW ? part.layers : FEW;
+    }
+    log_line("measuring how long one worker computes here: %d steps of %d "
+             "layers; to skip this, give compute_ms=",
+             STEP_TIME_STEPS, part.layers);
+    if (step_time(&r, &part, &t))
+        return -1;
+    double sequences = (double)r.batch * r.accum;
+    mesh_measured(j, part.layers, t.forward_s / sequences,
+                  t.backward_s / sequences);
+    j->update = t.update_s / (double)model_nparams(&part);
+    q->computing = mesh ? "measured here, divided by FLOP" : "measured here";
+    return 0;
+}
+
+static int check_device(struct question *q)
+{
+    if (!predict_on_gpu(q))
+        return 0;
+    return q->compute_ms > 0
+               ? fail("predict: device=%s estimates compute_ms=; try: without "
+                      "one of them",
+                      q->device)
+               : gpu_step_precision(q->device, &q->run);
+}
+
+// Finds the times of a layer and of the head. compute_ms= is the time of all
+// micro-batches, or with a mesh of one.
+static int read_times(struct question *q, bool mesh)
+{
+    struct mesh_job *j = &q->search.job;
+    const struct run *r = &q->run;
+    double ms = q->compute_ms,
+           sequences = (double)r->batch * (mesh ? 1 : r->accum);
+    double flop = model_flop(&j->model, j->model.context);
+    q->computing = q->budget.flops > 0 ? "flops= and mfu=, divided by FLOP"
+                                       : "compute_ms=, divided by FLOP";
+    budget_compute(&q->budget, flop, sequences * j->model.context, &ms);
+    if (predict_on_gpu(q)) {
+        q->computing = "estimated for this device, divided by FLOP";
+        if (gpu_step(q->device, &j->model, r->batch, &ms))
+            return -1;
+        sequences = r->batch;
+        if (!mesh && !*q->link)
+            return 0; // only the estimate was asked for
+    }
+    if (ms == 0)
+        return measure(q, mesh);
+    mesh_divide(j, ms * 1e-3 / sequences);
+    return 0;
+}
+
+static int ask(struct question *q, bool mesh, int nwords, char **words)
+{
+    q->search.job.run = &q->run;
+    return own_words(mesh ? &mesh_keys : &ways_keys, q, &q->run, nwords,
+                     words) ||
+                   check_device(q) ||
+                   budget_check(&q->budget, predict_on_gpu(q), q->compute_ms) ||
+                   sizes_model(&q->run, &q->search.job.model) ||
+                   (mesh ? check_mesh(q) : check_ways(q)) || read_times(q, mesh)
+               ? -1
+               : 0;
+}
+
+// ---- the answer about a mesh
+
+static void print_links(const struct question *q)
+{
+    const struct mesh_job *j = &q->search.job;
+    const char *where = j->hosts > 1 ? "within a host" : "between workers";
+    const char *label = "links:     ", *next = "           ";
+    if (j->hosts > 1) {
+        printf("%s%s between hosts, %g us a message\n", label, q->link,
+               q->alpha_us);
+        label = next;
+    }
+    if (j->slots > 1 && q->assumed)
+        printf("%s%s, %s\n", label, where, q->assumed);
+    else if (j->slots > 1)
+        printf("%s%s %s, %g us a message\n", label, q->inside, where,
+               q->alpha_us);
 }
 
 static void print_question(const struct question *q)
 {
-    const struct forecast_job *j = &q->job;
-    const struct link_fit *tcp = &q->links.fits[0];
-    char size[32], step[32], backward[32], model[SIZES_TEXT], wire[CONFIG_PATH];
-    printf("model:     %s\n", sizes_say(&q->run, &q->model, model));
-    printf("gradients: wire=%s, %g bytes each: %s\n",
-           key_show(key_find(&run_keys, "wire"), &q->run.settings, wire),
-           j->bytes_each, bytes_text(size, j->params * j->bytes_each));
-    if (tcp->n)
-        printf("network:   as measured by %d workers, %s\n", q->links.workers,
-               q->link);
-    else
-        printf("network:   %s, not measured; assumed: %.4g Gbit/s of payload, "
-               "%g us a message\n",
-               q->link, tcp->link.bytes_per_s * 8e-9, tcp->link.alpha_s * 1e6);
-    printf("computing: one worker takes %s for a step of %g tokens, %s of it "
-           "for backward (%s)\n",
-           time_text(step, j->compute_s), j->tokens,
-           time_text(backward, j->backward_s),
-           on_gpu(q)             ? "as estimated above"
-           : q->budget.flops > 0 ? "flops= and mfu=, backward assumed to be "
-                                   "two thirds"
-           : q->compute_ms > 0   ? "compute_ms=, backward assumed to be two "
-                                   "thirds"
-                                 : "measured here");
+    const struct mesh_job *j = &q->search.job;
+    const struct model_config *m = &j->model;
+    char model[SIZES_TEXT];
+    printf("model:     %s\n"
+           "workers:   %d on %s%d host%s, %s each\n",
+           sizes_say(&q->run, m, model), j->slots,
+           j->hosts > 1 ? "each of " : "", j->hosts, j->hosts > 1 ? "s" : "",
+           *q->memory ? q->memory : "unlimited memory");
+    print_links(q);
+    printf("computing: ms for one sequence: a layer %.4g forward, %.4g "
+           "backward; the head %.4g, %.4g\n"
+           "           (%s)\n"
+           "step:      %d sequences of %d tokens\n\n",
+           j->layer_forward * 1e3, j->layer_backward * 1e3,
+           j->head_forward * 1e3, j->head_backward * 1e3, q->computing,
+           q->search.global_batch, m->context);
 }
 
-static void print_head(int workers, const struct budget *b)
+static int answer_mesh(const struct question *q)
 {
-    char head[32];
-    snprintf(head, sizeof head, "%d workers", workers);
-    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s", head, "traffic",
-           "exchange", "no overlap", "overlap", "error", "tokens/s",
-           "efficiency");
-    budget_head(b);
-    printf("\n");
-}
-
-static void print_row(const struct question *q, int workers, const char *name,
-                      const struct forecast *f)
-{
-    char traffic[32], exchange[32], apart[32], overlapped[32];
-    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%%", name,
-           bytes_text(traffic, f->link_bytes),
-           time_text(exchange, f->exchange_s), time_text(apart, f->apart_s),
-           time_text(overlapped, f->overlapped_s),
-           50 * (f->most_s - f->least_s) / f->overlapped_s, f->tokens_per_s,
-           f->efficiency * 100);
-    budget_row(&q->budget, f->tokens_per_s, workers);
-    printf("\n");
-}
-
-static void print_legend(void)
-{
-    printf("\ntraffic     bytes a step on the busiest link, in one "
-           "direction\n"
-           "exchange    time of the exchange of all gradients alone\n"
-           "no overlap  time of a step that computes first, then "
-           "exchanges\n"
-           "overlap     time of a step that exchanges while backward runs; "
-           "shards are\n"
-           "            gathered while forward runs\n"
-           "error       of the time with overlap, in both directions, "
-           "because the\n            network's figures are uncertain\n"
-           "tokens/s    of all workers, with overlap\n"
-           "efficiency  share of a step with overlap that computes\n");
-}
-
-// Selects the backends that train the same thing, into rows[] and of[]. Returns
-// how many they are.
-static int take_comparable(const struct question *q, const struct forecast *f,
-                           int *rows, struct forecast *of)
-{
-    int n = 0;
-    for (int i = 0; i < q->sync.n; i++)
-        if (!backend_at(q->sync.at[i])->apart) {
-            rows[n] = q->sync.at[i];
-            of[n++] = f[i];
-        }
-    return n;
-}
-
-// Names the fastest backend with those that are equal within the error, and
-// how much longer each other backend takes.
-static void print_winner(const struct question *q, int workers,
-                         const struct forecast *all)
-{
-    struct forecast f[LIST_MOST];
-    int rows[LIST_MOST];
-    int best = 0, n = take_comparable(q, all, rows, f), equal = 0, named = 0;
-    if (n < 2)
-        return;
-    for (int i = 1; i < n; i++)
-        if (f[i].overlapped_s < f[best].overlapped_s)
-            best = i;
-    for (int i = 0; i < n; i++)
-        equal += f[i].least_s <= f[best].most_s;
-    printf("%d workers: ", workers);
-    for (int i = 0; i < n; i++)
-        if (f[i].least_s <= f[best].most_s)
-            printf("%s%s",
-                   !named++         ? ""
-                   : named == equal ? " and "
-                                    : ", ",
-                   backend_at(rows[i])->name);
-    printf(equal > 1 ? " are fastest, too close to tell apart" : " is fastest");
-    for (int i = 0; i < n; i++)
-        if (f[i].least_s > f[best].most_s)
-            printf("; %s takes %.3g times as long", backend_at(rows[i])->name,
-                   f[i].overlapped_s / f[best].overlapped_s);
-    printf("\n");
-}
-
-// Names the backends that are left out of the comparison, and why.
-static void print_apart(const struct question *q)
-{
-    for (int i = 0; i < q->sync.n; i++) {
-        const struct backend *b = backend_at(q->sync.at[i]);
-        if (b->apart)
-            printf("%s exchanges every %d steps; its row is the mean of all "
-                   "steps. It is left out of the\ncomparison: its workers "
-                   "train apart in between, so they may learn less in as "
-                   "many steps.\n",
-                   b->name, q->run.settings.every);
+    struct mesh_answers *a = mem_alloc(1, sizeof *a);
+    if (!a || mesh_search(&q->search, a)) {
+        mem_free(a);
+        return -1;
     }
-}
-
-// Prints the memory of a worker, and of a server, for each backend.
-static int print_memory(const struct question *q, int workers)
-{
-    struct memory worker, server;
-    char head[32];
-    snprintf(head, sizeof head, "%d workers", workers);
-    printf("\n");
-    sizes_print_head(head);
-    printf("\n");
-    for (int i = 0; i < q->sync.n; i++) {
-        const struct backend *b = backend_at(q->sync.at[i]);
-        if (sizes_memory(&q->run, b, workers, &worker, &server))
-            return -1;
-        sizes_print_row(b->name, &worker);
-        printf("\n");
-        if (memory_sum(&server) == 0)
-            continue;
-        sizes_print_row("  its server", &server);
-        printf("\n");
-    }
-    return 0;
-}
-
-static int answer(struct question *q)
-{
-    struct forecast f[LIST_MOST][LIST_MOST];
     print_question(q);
-    for (int w = 0; w < q->workers.n; w++) {
-        print_head(q->workers.at[w], &q->budget);
-        for (int i = 0; i < q->sync.n; i++) {
-            const struct backend *b = backend_at(q->sync.at[i]);
-            read_settings(q, b, q->workers.at[w]);
-            if (forecast(&q->job, b, &q->links, &f[w][i]))
-                return -1;
-            print_row(q, q->workers.at[w], b->name, &f[w][i]);
-        }
+    int rc = a->n ? 0 : -1;
+    if (rc && a->too_large)
+        fail("memory=%s: none of %d ways fits; the smallest takes %.0f MB; "
+             "try: recompute=1, precision=bf16 or more hosts",
+             q->memory, a->tried,
+             (double)memory_sum(&a->least.step.memory) * 1e-6);
+    else if (rc)
+        fail("predict: no mesh can divide a step of %d sequences; try: another "
+             "global_batch=, batch= or mesh=",
+             q->search.global_batch);
+    if (!rc) {
+        const struct mesh_table t = {&q->search, &q->budget, predict_on_gpu(q)};
+        mesh_table(&t, a);
     }
-    print_legend();
-    for (int w = 0; w < q->workers.n; w++)
-        if (print_memory(q, q->workers.at[w]))
-            return -1;
-    printf("\nThe memory of a worker by part is in MB, with batch=%d%s.\n",
-           q->run.batch, q->run.recompute ? " and recompute=1" : "");
-    if (on_gpu(q))
-        printf(SIZES_GPU);
-    printf("\n");
-    for (int w = 0; q->sync.n > 1 && w < q->workers.n; w++)
-        print_winner(q, q->workers.at[w], f[w]);
-    print_apart(q);
-    return 0;
+    mem_free(a);
+    return rc;
 }
 
 static int predict(int nwords, char **words)
 {
-    if (predict_mesh_is_asked(nwords, words))
-        return predict_mesh(nwords, words);
+    bool mesh = asks_for_mesh(nwords, words);
     struct question *q = mem_alloc(1, sizeof *q);
-    int rc = q ? ask(q, nwords, words) : -1;
-    if (!rc) {
-        const struct run *r = &q->run;
-        struct forecast_job *j = &q->job;
-        j->tokens = (double)r->batch * r->accum * q->model.context;
-        q->compute_ms *= on_gpu(q) ? r->accum : 1;
-        budget_compute(&q->budget, model_flop(&q->model, q->model.context),
-                       j->tokens, &q->compute_ms);
-        j->compute_s = q->compute_ms * 1e-3;
-        j->backward_s = j->compute_s * 2 / 3 / r->accum;
-        if (*q->link)
-            rc = (q->compute_ms == 0 && measure(q)) || answer(q) ? -1 : 0;
-    }
+    int rc = q ? ask(q, mesh, nwords, words) : -1;
+    if (!rc && mesh)
+        rc = answer_mesh(q);
+    else if (!rc && *q->link)
+        rc = predict_ways(q);
     mem_free(q);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include "lockstep/reach.h"
 
 #include "base/base.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,50 +12,36 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define ANSWER "@answer "
 #define ERROR  "error "
 
-enum { READ, WRITE };
-
 static const double end_s = 1;
 
-static _Noreturn void become(char *const *argv, int in, int out)
+static int prepare(void *arg)
 {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)arg;
     signal(SIGPIPE, SIG_DFL);
-    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
-        _exit(127);
-    execvp(argv[0], argv);
-    dprintf(2, "%s: %s\n", argv[0], strerror(errno));
-    _exit(127);
+    return 0;
 }
 
 static int start(struct reach *r, char *const *argv)
 {
-    int in[2], out[2];
-    if (pipe2(in, O_CLOEXEC))
-        return fail("pipe: %s", strerror(errno));
-    if (pipe2(out, O_CLOEXEC)) {
-        int err = errno;
-        close(in[READ]), close(in[WRITE]);
-        return fail("pipe: %s", strerror(err));
-    }
-    fflush(NULL);
-    r->pid = fork();
-    if (r->pid == 0)
-        become(argv, in[READ], out[WRITE]);
-    int err = errno;
-    close(in[READ]), close(out[WRITE]);
-    r->in = in[WRITE], r->out = out[READ];
+    struct process p = {.words = argv,
+                        .in = PROCESS_PIPE,
+                        .out = PROCESS_PIPE,
+                        .err = PROCESS_OUTPUT,
+                        .group = true,
+                        .orphan = SIGKILL,
+                        .prepare = prepare};
+    if (process_start(&p))
+        return -1;
+    r->pid = p.pid;
+    r->in = p.ends[0];
+    r->out = p.ends[1];
     fcntl(r->out, F_SETFL, O_NONBLOCK);
-    if (r->pid < 0)
-        return fail("fork: %s", strerror(err));
-    setpgid(r->pid, r->pid);
     return 0;
 }
 
@@ -155,11 +142,9 @@ void reach_close(struct reach *r)
         close(r->in);
     if (r->out >= 0)
         close(r->out);
-    uint64_t until = now_ns() + (uint64_t)(end_s * 1e9);
-    while (r->pid > 0 && waitpid(r->pid, NULL, WNOHANG) == 0) {
-        if (now_ns() > until)
-            kill(-r->pid, SIGKILL);
-        sleep_ns(5000000);
-    }
+    char name[] = "probe", *const words[] = {name, NULL};
+    struct process p = {.words = words, .group = true, .pid = r->pid};
+    if (r->pid > 0)
+        process_wait(&p, end_s); // a killed one is no error
     r->pid = r->in = r->out = -1;
 }

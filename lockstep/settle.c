@@ -9,6 +9,7 @@
 #include "lockstep/hosts.h"
 #include "lockstep/launch.h"
 #include "netns/netns.h"
+#include "train/shape.h"
 
 #include <string.h>
 
@@ -66,7 +67,8 @@ static int check_net(const struct run *r)
 int settle_check(const struct run *r)
 {
     if (check_alone() || check_settings(r) ||
-        config_check_world(r, r->workers) || (*r->out && config_check_out(r)) ||
+        config_check_world(r, r->workers) || shape_check(r) ||
+        (*r->out && config_check_out(r)) ||
         (*r->hosts && hosts_check(r->hosts)) || check_net(r))
         return -1;
     return launch_children(r) < 0 ? -1 : 0;

@@ -5,9 +5,7 @@
 // simulated time and the law's. docs/scale.md has results.
 
 #include "lockstep/commands.h"
-#include "lockstep/simulate_mesh.h"
-#include "lockstep/simulate_op.h"
-#include "lockstep/simulate_pipeline.h"
+#include "lockstep/simulate_kinds.h"
 #include "lockstep/simulation_table.h"
 
 #include "base/base.h"
@@ -16,7 +14,12 @@
 
 #include <string.h>
 
-enum { MAX_MB = 8000 };
+enum { MAX_MB = 8000, KINDS = 3 };
+
+// The first one that is asked for counts: mesh= has a key pipeline=, too.
+static const struct simulate_kind *const kinds[KINDS] = {&simulate_op,
+                                                         &simulate_mesh,
+                                                         &simulate_pipeline};
 
 struct question {
     struct simulation_words words;
@@ -74,9 +77,8 @@ static void explain(FILE *f)
             "time and the memory of the simulation itself.\n"
             "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
             list_simulated_backends(all));
-    simulate_op_explain(f);
-    simulate_pipeline_explain(f);
-    simulate_mesh_explain(f);
+    for (int k = 0; k < KINDS; k++)
+        kinds[k]->explain(f);
 }
 
 // ---- the question
@@ -165,16 +167,13 @@ static int answer(const struct question *q)
 
 static int simulate(int nwords, char **words)
 {
-    if (simulate_op_is_asked(nwords, words))
-        return simulate_op(nwords, words);
-    if (simulate_mesh_is_asked(nwords, words))
-        return simulate_mesh(nwords, words);
-    if (simulate_pipeline_is_asked(nwords, words))
-        return simulate_pipeline(nwords, words);
+    for (int k = 0; k < KINDS; k++)
+        for (int i = 0; i < nwords; i++)
+            if (!strncmp(words[i], kinds[k]->key, strlen(kinds[k]->key)))
+                return kinds[k]->run(nwords, words);
     struct question *q = mem_alloc(1, sizeof *q);
-    int rc = q ? 0 : -1;
-    if (!rc)
-        rc = ask(q, nwords, words) || simulation_check() || answer(q) ? -1 : 0;
+    int rc =
+        !q || ask(q, nwords, words) || simulation_check() || answer(q) ? -1 : 0;
     mem_free(q);
     return rc;
 }

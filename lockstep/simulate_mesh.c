@@ -5,7 +5,7 @@
 // times, joins and hops, then the tied embedding and the norm, then the ring of
 // the replicas. Every worker has a link of its own.
 
-#include "lockstep/simulate_mesh.h"
+#include "lockstep/simulate_kinds.h"
 
 #include "lockstep/mesh_case.h"
 #include "lockstep/simulation_table.h"
@@ -68,7 +68,7 @@ static const struct key rows[] = {
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
                                       "lockstep simulate --help"};
 
-void simulate_mesh_explain(FILE *f)
+static void explain(FILE *f)
 {
     fprintf(f, "\nWith mesh= it simulates a step of a model in replicas, "
                "stages and slices. The\nexchange is done by the trainer's own "
@@ -76,14 +76,6 @@ void simulate_mesh_explain(FILE *f)
     key_help(f, &keys);
     fprintf(f, "  lockstep simulate mesh=dp16,pp8,tp8 model=gpt2-xl "
                "link=25gbit\n");
-}
-
-bool simulate_mesh_is_asked(int nwords, char **words)
-{
-    for (int i = 0; i < nwords; i++)
-        if (!strncmp(words[i], "mesh=", 5))
-            return true;
-    return false;
 }
 
 // ---- the question
@@ -100,7 +92,7 @@ static int read_model(struct question *q)
     j->hosts = mesh_ranks(&q->mesh);
     j->slots = 1;
     j->outer = j->inner = q->sim.link;
-    mesh_divide(j, j->model.layers, q->compute_ms * 1e-3 / q->batch);
+    mesh_divide(j, q->compute_ms * 1e-3 / q->batch);
     return 0;
 }
 
@@ -284,7 +276,7 @@ static int answer(struct question *q)
     return rc;
 }
 
-int simulate_mesh(int nwords, char **words)
+static int simulate(int nwords, char **words)
 {
     struct question *q = mem_alloc(1, sizeof *q);
     int rc =
@@ -292,3 +284,5 @@ int simulate_mesh(int nwords, char **words)
     mem_free(q);
     return rc;
 }
+
+const struct simulate_kind simulate_mesh = {"mesh=", explain, simulate};

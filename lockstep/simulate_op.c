@@ -8,7 +8,7 @@
 //
 // The linear broadcast takes 35 s, the tree 15 s. docs/collectives.md has more.
 
-#include "lockstep/simulate_op.h"
+#include "lockstep/simulate_kinds.h"
 
 #include "lockstep/simulation_table.h"
 
@@ -49,21 +49,13 @@ static const struct key rows[] = {
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
                                       "lockstep simulate --help"};
 
-void simulate_op_explain(FILE *f)
+static void explain(FILE *f)
 {
     fprintf(f, "\nWith op= it simulates a collective, as textbooks teach it "
                "(docs/collectives.md).\n");
     key_help(f, &keys);
     fprintf(f, "  lockstep simulate op=broadcast workers=8 mb=5 link=1MB/s "
                "alpha_us=0\n");
-}
-
-bool simulate_op_is_asked(int nwords, char **words)
-{
-    for (int i = 0; i < nwords; i++)
-        if (!strncmp(words[i], "op=", 3))
-            return true;
-    return false;
 }
 
 // ---- the question
@@ -124,12 +116,13 @@ static int answer(const struct question *q)
     return simulation_table_close(&t, rc);
 }
 
-int simulate_op(int nwords, char **words)
+static int simulate(int nwords, char **words)
 {
     struct question *q = mem_alloc(1, sizeof *q);
-    int rc = q ? 0 : -1;
-    if (!rc)
-        rc = ask(q, nwords, words) || simulation_check() || answer(q) ? -1 : 0;
+    int rc =
+        !q || ask(q, nwords, words) || simulation_check() || answer(q) ? -1 : 0;
     mem_free(q);
     return rc;
 }
+
+const struct simulate_kind simulate_op = {"op=", explain, simulate};

@@ -4,7 +4,7 @@
 // The user gives the times of a stage, measured or guessed. A hop always takes
 // the same time, even if several messages are sent at once.
 
-#include "lockstep/simulate_pipeline.h"
+#include "lockstep/simulate_kinds.h"
 
 #include "lockstep/list.h"
 #include "lockstep/study.h"
@@ -72,7 +72,7 @@ static const struct key rows[] = {
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
                                       "lockstep simulate --help"};
 
-void simulate_pipeline_explain(FILE *f)
+static void explain(FILE *f)
 {
     fprintf(f, "\nWith pipeline= it computes the timetable of a step of a "
                "model that is divided into\nstages, and draws it. It needs no "
@@ -80,14 +80,6 @@ void simulate_pipeline_explain(FILE *f)
     key_help(f, &keys);
     fprintf(f, "  lockstep simulate pipeline=all stages=2 forward_ms=26 "
                "backward_ms=51 hop_ms=8.8\n");
-}
-
-bool simulate_pipeline_is_asked(int nwords, char **words)
-{
-    for (int i = 0; i < nwords; i++)
-        if (!strncmp(words[i], "pipeline=", 9))
-            return true;
-    return false;
 }
 
 // ---- the question
@@ -219,10 +211,12 @@ static int answer(const struct question *q)
     return study_call(stdout, "report", q->out, "figure=pipeline");
 }
 
-int simulate_pipeline(int nwords, char **words)
+static int simulate(int nwords, char **words)
 {
     struct question *q = mem_alloc(1, sizeof *q);
     int rc = !q || ask(q, nwords, words) || answer(q) ? -1 : 0;
     mem_free(q);
     return rc;
 }
+
+const struct simulate_kind simulate_pipeline = {"pipeline=", explain, simulate};

@@ -4,19 +4,17 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "config/backends.h"
 #include "config/config.h"
 #include "lockstep/argv.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { LINE = 512 };
@@ -28,7 +26,8 @@ int simulation_check(void)
         return -1;
     int rc = argv_add_program(a, "simulate_job");
     mem_free(a);
-    if (system("command -v smpirun >/dev/null"))
+    if (process_shell(&(struct process){0}, "command -v smpirun >/dev/null",
+                      60))
         return fail("simulate: SimGrid is not installed; try: apt-get install "
                     "libsimgrid-dev, then cmake --preset release and build");
     return rc ? fail("simulate: this build has no simulate_job; try: cmake "
@@ -169,37 +168,9 @@ static int add_words(struct argv *a, const struct simulation *s)
 
 // ---- the child
 
-static _Noreturn void become(char *const *argv, int out, const char *log,
-                             const char *folder)
+static int enter(void *folder)
 {
-    prctl(PR_SET_PDEATHSIG, SIGTERM); // smpirun forwards it to simulate_job
-    setpgid(0, 0);
-    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd >= 0 && dup2(out, 1) >= 0 && dup2(fd, 2) >= 0 && !chdir(folder) &&
-        !setenv("TMPDIR", ".", 1))
-        execvp(argv[0], argv);
-    _exit(127);
-}
-
-// Reads what the child prints until it closes its output. Returns false if it
-// has not done so by the deadline.
-static bool read_until(int fd, uint64_t deadline, char text[LINE])
-{
-    size_t n = 0;
-    for (;;) {
-        uint64_t now = now_ns();
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (now >= deadline ||
-            poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
-            return false;
-        ssize_t got = read(fd, text + n, LINE - 1 - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return true;
-        n += (size_t)got;
-        text[n] = '\0';
-    }
+    return chdir(folder) || setenv("TMPDIR", ".", 1) ? PROCESS_NO_PROGRAM : 0;
 }
 
 // Reads the first line of a log, for the error message of a failed simulation.
@@ -234,31 +205,24 @@ static int judge(const struct simulation *s, bool in_time, int status,
 static int run(const struct simulation *s, const struct argv *a,
                const char *log, struct simulated *out)
 {
-    int fds[2], status = -1;
     char text[LINE] = "";
-    struct rusage used;
+    struct process p = {.words = a->at,
+                        .group = true,
+                        .orphan = SIGTERM, // smpirun forwards it
+                        .prepare = enter,
+                        .arg = (char *)(uintptr_t)s->folder};
     uint64_t began = now_ns();
-    if (pipe2(fds, O_CLOEXEC))
-        return fail("pipe: %s", strerror(errno));
-    pid_t pid = fork();
-    if (pid == 0)
-        become(a->at, fds[1], log, s->folder);
-    close(fds[1]);
-    if (pid < 0) {
-        close(fds[0]);
-        return fail("fork: %s", strerror(errno));
-    }
-    setpgid(pid, pid); // the child does so too; the first call takes effect
-    bool in_time =
-        read_until(fds[0], began + (uint64_t)(s->timeout_s * 1e9), text);
-    close(fds[0]);
-    if (!in_time)
-        kill(-pid, SIGKILL);
-    while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR)
-        ;
+    p.out = memfd_create("answer", MFD_CLOEXEC);
+    p.err = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int rc = p.out < 0 || p.err < 0 ? fail("%s: %s", log, strerror(errno))
+                                    : process_run(&p, s->timeout_s);
     out->wall_s = (double)(now_ns() - began) * 1e-9;
-    out->memory_mb = (double)used.ru_maxrss * 1024e-6;
-    return judge(s, in_time, status, text, log, out);
+    out->memory_mb = (double)p.peak * 1e-6;
+    if (p.out >= 0 && pread(p.out, text, sizeof text - 1, 0) >= 0)
+        close(p.out);
+    if (p.err >= 0)
+        close(p.err);
+    return rc < 0 && !p.late ? -1 : judge(s, !p.late, rc, text, log, out);
 }
 
 int simulation_run(const struct simulation *s, struct simulated *out)

@@ -18,63 +18,30 @@ struct simulation_words {
 
 extern const char *const simulation_networks[];
 
-#define SIMULATION_AT(member) offsetof(struct simulation_words, member), false
-
 // Rows that each kind's table of keys contains.
-#define SIMULATION_KEYS(group)                                                 \
-    {group,                                                                    \
-     "workers",                                                                \
-     "2,4,8,16",                                                               \
-     KEY_TEXT,                                                                 \
-     SIMULATION_AT(workers),                                                   \
-     .unit = "N,N..",                                                          \
-     .help = "numbers of workers, 2..4096 each"},                              \
-        {group,                                                                \
-         "link",                                                               \
-         "25gbit",                                                             \
-         KEY_TEXT,                                                             \
-         SIMULATION_AT(link),                                                  \
-         .unit = "RATE|FILE",                                                  \
-         .help = "of every worker: 25gbit, 3MB/s of payload, or a file that "  \
-                 "lockstep bench link wrote"},                                 \
-        {group,                                                                \
-         "alpha_us",                                                           \
-         "25",                                                                 \
-         KEY_NUMBER,                                                           \
-         SIMULATION_AT(alpha_us),                                              \
-         .min = 0,                                                             \
-         .max = 1e6,                                                           \
-         .unit = "us",                                                         \
-         .help = "latency of a message, with link=RATE"},                      \
-        {group,                                                                \
-         "network",                                                            \
-         "ideal",                                                              \
-         KEY_CHOICE,                                                           \
-         SIMULATION_AT(network),                                               \
-         .words = simulation_networks,                                         \
-         .help = "ideal: as the law assumes; smpi: SimGrid's default model"},  \
-        {group,                                                                \
-         "payload",                                                            \
-         "0",                                                                  \
-         KEY_INT,                                                              \
-         SIMULATION_AT(payload),                                               \
-         .min = 0,                                                             \
-         .max = 1,                                                             \
-         .help = "send real numbers, and check the sums"},                     \
-        {group,                                                                \
-         "timeout",                                                            \
-         "600",                                                                \
-         KEY_NUMBER,                                                           \
-         SIMULATION_AT(timeout_s),                                             \
-         .min = 1,                                                             \
-         .max = 1e6,                                                           \
-         .unit = "s",                                                          \
-         .help = "the longest time of each simulation"},                       \
-    {                                                                          \
-        group, "out", "runs/simulate", KEY_TEXT, SIMULATION_AT(out),           \
-            .unit = "FOLDER",                                                  \
-            .help = "the folder of the table and the simulator's files"        \
-    }
+// clang-format off
+#define SIMULATION_AT(member) offsetof(struct simulation_words, member), false
+#define SIMULATION_KEYS(group) \
+    {group, "workers", "2,4,8,16", KEY_TEXT, SIMULATION_AT(workers), \
+     .unit = "N,N..", .help = "numbers of workers, 2..4096 each"}, \
+    {group, "link", "25gbit", KEY_TEXT, SIMULATION_AT(link), \
+     .unit = "RATE|FILE", \
+     .help = "of every worker: 25gbit, 3MB/s of payload, or a file that " \
+             "lockstep bench link wrote"}, \
+    {group, "alpha_us", "25", KEY_NUMBER, SIMULATION_AT(alpha_us), .min = 0, \
+     .max = 1e6, .unit = "us", \
+     .help = "latency of a message, with link=RATE"}, \
+    {group, "network", "ideal", KEY_CHOICE, SIMULATION_AT(network), \
+     .words = simulation_networks, \
+     .help = "ideal: as the law assumes; smpi: SimGrid's default model"}, \
+    {group, "payload", "0", KEY_INT, SIMULATION_AT(payload), .min = 0, \
+     .max = 1, .help = "send real numbers, and check the sums"}, \
+    {group, "timeout", "600", KEY_NUMBER, SIMULATION_AT(timeout_s), .min = 1, \
+     .max = 1e6, .unit = "s", .help = "the longest time of each simulation"}, \
+    {group, "out", "runs/simulate", KEY_TEXT, SIMULATION_AT(out), \
+     .unit = "FOLDER", \
+     .help = "the folder of the table and the simulator's files"}
+// clang-format on
 
 // Sets *s and *workers from the values *w; s->n must be set. *s points into *w.
 // 0, or -1 after fail().

@@ -57,32 +57,6 @@ const char *sizes_say(const struct run *r, const struct model_config *c,
     return text;
 }
 
-int sizes_memory(const struct run *r, const struct backend *b, int workers,
-                 struct memory *worker, struct memory *server)
-{
-    struct model_job model = {.precision = config_format(r),
-                              .batch = r->batch,
-                              .threads = place_threads(r, workers),
-                              .train = true,
-                              .recompute = r->recompute};
-    const struct optim_config optim = {.kind = (uint32_t)r->optimizer,
-                                       .momentum = (float)r->momentum};
-    struct sync_settings settings = r->settings;
-    if (sizes_model(r, &model.config))
-        return -1;
-    model.tokens = model.config.context;
-    sync_derive(&settings, b, workers, model_nparams(&model.config));
-    const struct memory_job job = {.model = &model,
-                                   .settings = &settings,
-                                   .backend = b,
-                                   .optim = &optim,
-                                   .world = workers,
-                                   .saves = r->save > 0};
-    memory_worker(&job, worker);
-    memory_server(&job, server);
-    return 0;
-}
-
 // ---- a rank of a mesh
 
 double sizes_slice(const struct model_config *c, int slices)
@@ -94,8 +68,7 @@ double sizes_slice(const struct model_config *c, int slices)
 }
 
 int sizes_stage(const struct run *r, const struct backend *b,
-                const struct sizes_rank *rank, struct model_config *part,
-                struct memory *out)
+                const struct sizes_rank *rank, struct sizes *out)
 {
     int ranks = rank->replicas * rank->plan->stages * rank->slices;
     struct model_job model = {.precision = config_format(r),
@@ -115,9 +88,9 @@ int sizes_stage(const struct run *r, const struct backend *b,
     if (p->stages > 1 && part_cut(&whole, p->stages, rank->stage, p->chunks,
                                   rank->layers, &model.config))
         return -1;
-    *part = model.config;
+    out->part = model.config;
     if (rank->slices > 1) { // slice 0 is the largest
-        if (part_slice(part, rank->slices, 0, &model.config))
+        if (part_slice(&out->part, rank->slices, 0, &model.config))
             return -1;
         model.slices = &sums;
     }
@@ -128,14 +101,16 @@ int sizes_stage(const struct run *r, const struct backend *b,
                                    .settings = &settings,
                                    .backend = b,
                                    .optim = &optim,
-                                   .world = rank->replicas};
-    memory_worker(&job, out);
+                                   .world = rank->replicas,
+                                   .saves = r->save > 0};
+    memory_worker(&job, &out->worker);
+    memory_server(&job, &out->server);
     if (rank->slices > 1)
-        out->buffers += (size_t)model.batch * (size_t)model.tokens *
-                        (size_t)whole.channels * sizeof(float);
+        out->worker.buffers += (size_t)model.batch * (size_t)model.tokens *
+                               (size_t)whole.channels * sizeof(float);
     if (p->stages > 1 && (rank->stage == 0 || rank->stage == p->stages - 1))
-        out->buffers += (size_t)part_words(&model.config).n *
-                        (size_t)whole.channels * sizeof(float);
+        out->worker.buffers += (size_t)part_words(&model.config).n *
+                               (size_t)whole.channels * sizeof(float);
     return 0;
 }
 
@@ -149,28 +124,26 @@ int sizes_check_stages(const struct run *r, const struct mesh *m)
                : 0;
 }
 
-int sizes_mesh(const struct run *r, const struct backend *b, struct memory *out)
+int sizes_mesh(const struct run *r, const struct backend *b,
+               const struct mesh *m, struct sizes *out)
 {
-    int stages = mesh_size(&r->mesh, MESH_PP);
+    int stages = mesh_size(m, MESH_PP);
     struct pipeline plan = {PIPELINE_NAIVE, 1, r->accum, 1, 0};
     if (stages > 1)
         plan = (struct pipeline){(enum pipeline_kind)r->pipeline, stages,
                                  r->accum, r->chunks, r->ahead};
-    if (pipeline_check(&plan))
+    if ((stages > 1 && pipeline_check(&plan)) || sizes_check_stages(r, m))
         return -1;
-    if (sizes_check_stages(r, &r->mesh))
-        return -1;
-    *out = (struct memory){.params = 0};
+    *out = (struct sizes){.worker = {0}};
     for (int s = 0; s < stages; s++) {
         const struct sizes_rank rank = {&plan,
                                         r->stages.n ? r->stages.layers : NULL,
-                                        s, mesh_size(&r->mesh, MESH_TP),
-                                        mesh_size(&r->mesh, MESH_DP)};
-        struct model_config part;
-        struct memory one;
-        if (sizes_stage(r, b, &rank, &part, &one))
+                                        s, mesh_size(m, MESH_TP),
+                                        mesh_size(m, MESH_DP)};
+        struct sizes one;
+        if (sizes_stage(r, b, &rank, &one))
             return -1;
-        if (memory_sum(&one) > memory_sum(out))
+        if (memory_sum(&one.worker) > memory_sum(&out->worker))
             *out = one;
     }
     return 0;
@@ -231,4 +204,15 @@ void sizes_print_row(const char *name, const struct memory *m)
     printf("%-14s", name);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         printf(" %*s", widths[i], megabytes(text, parts[i]));
+}
+
+void sizes_print_both(const char *name, const struct memory *worker,
+                      const char *more, const struct memory *server)
+{
+    sizes_print_row(name, worker);
+    printf("%s\n", more);
+    if (memory_sum(server) == 0)
+        return;
+    sizes_print_row("  its server", server);
+    printf("\n");
 }

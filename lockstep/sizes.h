@@ -21,12 +21,6 @@ enum { SIZES_TEXT = 192 };
 const char *sizes_say(const struct run *r, const struct model_config *c,
                       char text[SIZES_TEXT]);
 
-// Predicts the memory of one of `workers` workers with a backend, and of one of
-// its servers (all 0 if it has none). Without threads= a worker has its share
-// of this machine's cores. 0, or -1 after fail().
-int sizes_memory(const struct run *r, const struct backend *b, int workers,
-                 struct memory *worker, struct memory *server);
-
 // A rank of a mesh.
 struct sizes_rank {
     const struct pipeline *plan;
@@ -36,21 +30,25 @@ struct sizes_rank {
     int replicas;      // how many ranks have the same parameters
 };
 
-// Predicts the memory of a rank. *part gets the config of its stage. Without
-// threads= all ranks of the mesh share this machine's cores. 0, or -1 after
-// fail().
+struct sizes {
+    struct model_config part;     // of the rank's stage
+    struct memory worker, server; // server: one of the backend's; all 0: none
+};
+
+// Predicts the memory of a rank. Without threads= all ranks of the mesh share
+// this machine's cores. 0, or -1 after fail().
 int sizes_stage(const struct run *r, const struct backend *b,
-                const struct sizes_rank *rank, struct model_config *part,
-                struct memory *out);
+                const struct sizes_rank *rank, struct sizes *out);
 
 // Checks that stages= has as many parts as mesh `m` and chunks= make. 0, or -1
 // after fail().
 int sizes_check_stages(const struct run *r, const struct mesh *m);
 
-// Predicts the memory of that rank of the run's mesh that needs most. accum= is
-// the number of micro-batches. 0, or -1 after fail().
+// Predicts the memory of that rank of mesh `m` that needs most. N workers
+// without a mesh are dpN. accum= is the number of micro-batches. 0, or -1 after
+// fail().
 int sizes_mesh(const struct run *r, const struct backend *b,
-               struct memory *out);
+               const struct mesh *m, struct sizes *out);
 
 // Returns how many parameters of a part one of its `slices` slices has (Shoeybi
 // et al., 2019): a share of the token embeddings, of the matrices and of the
@@ -70,5 +68,10 @@ int sizes_bytes(const char *key, const char *text, double *out);
 // without a newline.
 void sizes_print_head(const char *first);
 void sizes_print_row(const char *name, const struct memory *m);
+
+// Prints the row of a worker, with the text `more` at its end, and that of its
+// server, if there is one.
+void sizes_print_both(const char *name, const struct memory *worker,
+                      const char *more, const struct memory *server);
 
 #endif

@@ -3,6 +3,7 @@
 #include "lockstep/step_time.h"
 
 #include "base/base.h"
+#include "base/process.h"
 #include "config/keys.h"
 #include "lockstep/argv.h"
 #include "lockstep/csv.h"
@@ -11,20 +12,11 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-static _Noreturn void become(const struct argv *a)
-{
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (null >= 0)
-        dup2(null, 1);
-    execv(a->at[0], a->at);
-    _exit(127);
-}
+// A few steps of the largest model that a machine can hold end within hours.
+static const double most_s = 6 * 3600, remove_s = 60;
 
 // Trains in a child process; the run's files are written to `folder`.
 static int train(const struct run *r, const struct model_config *c,
@@ -32,45 +24,46 @@ static int train(const struct run *r, const struct model_config *c,
 {
     static const char *const formats[] = {"fp32", "bf16", "fp16"};
     struct argv *a = mem_alloc(1, sizeof *a);
-    int status = 0;
-    if (!a || argv_add_program(a, "lockstep") || argv_add(a, "train") ||
-        argv_add(a, "model=%s", r->model) ||
-        argv_add(a, "layers=%d", c->layers) ||
-        argv_add(a, "heads=%d", c->heads) ||
-        argv_add(a, "channels=%d", c->channels) ||
-        argv_add(a, "context=%d", c->context) ||
-        argv_add(a, "vocab_size=%d", c->vocab) ||
-        argv_add(a, "precision=%s", formats[r->precision]) ||
-        argv_add(a, "recompute=%d", r->recompute) ||
-        argv_add(a, "optimizer=%s",
-                 key_find(&run_keys, "optimizer")->words[r->optimizer]) ||
-        argv_add(a, "momentum=%g", r->momentum) ||
-        argv_add(a, "batch=%d", r->batch) ||
-        argv_add(a, "accum=%d", r->accum) ||
-        (r->data[0] && argv_add(a, "data=%s", r->data)) ||
-        (r->threads && argv_add(a, "threads=%d", r->threads)) ||
-        argv_add(a, "steps=%d", STEP_TIME_STEPS) || argv_add(a, "warmup=0") ||
-        argv_add(a, "eval=0") || argv_add(a, "log=0") ||
-        argv_add(a, "out=%s", folder)) {
-        mem_free(a);
-        return -1;
+    int rc =
+        !a || argv_add_program(a, "lockstep") || argv_add(a, "train") ||
+                argv_add(a, "model=%s", r->model) ||
+                argv_add(a, "layers=%d", c->layers) ||
+                argv_add(a, "heads=%d", c->heads) ||
+                argv_add(a, "channels=%d", c->channels) ||
+                argv_add(a, "context=%d", c->context) ||
+                argv_add(a, "vocab_size=%d", c->vocab) ||
+                argv_add(a, "precision=%s", formats[r->precision]) ||
+                argv_add(a, "recompute=%d", r->recompute) ||
+                argv_add(
+                    a, "optimizer=%s",
+                    key_find(&run_keys, "optimizer")->words[r->optimizer]) ||
+                argv_add(a, "momentum=%g", r->momentum) ||
+                argv_add(a, "batch=%d", r->batch) ||
+                argv_add(a, "accum=%d", r->accum) ||
+                (r->data[0] && argv_add(a, "data=%s", r->data)) ||
+                (r->threads && argv_add(a, "threads=%d", r->threads)) ||
+                argv_add(a, "steps=%d", STEP_TIME_STEPS) ||
+                argv_add(a, "warmup=0") || argv_add(a, "eval=0") ||
+                argv_add(a, "log=0") || argv_add(a, "out=%s", folder)
+            ? -1
+            : 0;
+    if (!rc) {
+        struct process p = {.words = a->at, .out = PROCESS_NULL, .group = true};
+        rc = process_run(&p, most_s);
     }
-    pid_t pid = fork();
-    if (pid == 0)
-        become(a);
     mem_free(a);
-    if (pid < 0 || waitpid(pid, &status, 0) < 0)
-        return fail("predict: %s", strerror(errno));
-    return status ? fail("predict: the training to be measured failed; try: "
+    return rc > 0 ? fail("predict: the training to be measured failed; try: "
                          "compute_ms=")
-                  : 0;
+                  : rc;
 }
 
 static int remove_folder(const char *folder)
 {
     char command[CONFIG_PATH];
     return text_into(command, sizeof command, "rm -rf '%s'", folder) ||
-           system(command);
+                   process_shell(&(struct process){0}, command, remove_s)
+               ? -1
+               : 0;
 }
 
 // Reads the median step of a run of one worker, and divides it by kind of work.

@@ -10,6 +10,7 @@
 #include "lockstep/study.h"
 
 #include "base/base.h"
+#include "base/process.h"
 #include "base/share.h"
 #include "config/config.h"
 #include "lockstep/argv.h"
@@ -19,8 +20,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+// Drawing all figures of a large experiment takes minutes.
+static const double most_s = 3600;
 
 static const char begin[] = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
                             "from lockstep.main import main; sys.exit(main())";
@@ -84,22 +87,17 @@ static int become(const char *command, int nwords, char *const *words)
 int study_call(FILE *to, const char *command, const char *word,
                const char *next)
 {
-    int status;
+    struct argv *a = mem_alloc(1, sizeof *a);
+    // argv_add_all() copies the words.
+    char *words[] = {(char *)(uintptr_t)word, (char *)(uintptr_t)next};
     fflush(to);
-    pid_t pid = fork();
-    if (pid == 0) {
-        // exec() does not change its words, though their type is not const.
-        char *words[] = {(char *)(uintptr_t)word, (char *)(uintptr_t)next};
-        if (dup2(fileno(to), STDOUT_FILENO) >= 0)
-            become(command, !!word + !!next, words);
-        die("%s", fail_message());
+    int rc = a ? fill(a, command, !!word + !!next, words) : -1;
+    if (!rc) {
+        struct process p = {.words = a->at, .out = fileno(to)};
+        rc = process_run(&p, most_s);
     }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return fail("lockstep %s: %s", command, strerror(errno));
-    return pid < 0  ? fail("fork: %s", strerror(errno))
-           : status ? fail("lockstep %s failed", command)
-                    : 0;
+    mem_free(a);
+    return rc > 0 ? fail("lockstep %s failed", command) : rc;
 }
 
 static void explain(FILE *f, const char *command)

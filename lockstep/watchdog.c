@@ -10,6 +10,7 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +18,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,18 +46,9 @@ static int take_secret(void)
     return rc;
 }
 
-static pid_t start(char **words, const sigset_t *before)
+static int unblock(void *before)
 {
-    pid_t parent = getpid(), pid = fork();
-    if (pid)
-        return pid;
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigprocmask(SIG_SETMASK, before, NULL);
-    if (getppid() == parent)
-        execvp(words[0], words);
-    dprintf(2, "%s: %s\n", words[0], strerror(errno));
-    _exit(127);
+    return sigprocmask(SIG_SETMASK, before, NULL);
 }
 
 // Returns whether standard input has ended. Ignores bytes that arrive on it.
@@ -114,10 +105,16 @@ static int watchdog(int nwords, char **words)
         sigaddset(&set, ours[i]);
     sigprocmask(SIG_BLOCK, &set, &before);
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
-    pid_t pid = signals < 0 ? -1 : start(words, &before);
-    if (pid < 0)
+    if (signals < 0)
         return fail("watchdog: %s", strerror(errno));
-    int status = watch(pid, signals);
+    struct process p = {.words = words,
+                        .group = true,
+                        .orphan = SIGKILL,
+                        .prepare = unblock,
+                        .arg = &before};
+    if (process_start(&p))
+        return -1;
+    int status = watch(p.pid, signals);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

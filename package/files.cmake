@@ -86,3 +86,5 @@ endif()
 include(tests/long.cmake)
 lockstep_long(debian_13 bash tests/debian_tree.sh trixie
               ${CMAKE_BINARY_DIR}/debian)
+# And on 64-bit ARM, which qemu emulates.
+lockstep_long(arm64 bash tests/arm64_tree.sh ${CMAKE_BINARY_DIR}/debian/arm64)

@@ -14,6 +14,7 @@
 // answer; then it gets its answer at the same moment. So the clocks never
 // differ by more than K.
 
+#include "ps_server/peers.h"
 #include "ps_server/server.h"
 
 #include "base/base.h"
@@ -275,7 +276,8 @@ static void async_tick(struct server *s)
         uint64_t least = slowest_other(s, r);
         for (int o = 0; o < s->job.world; o++) {
             char why[160];
-            if (o == r || !s->peers[o].alive || s->peers[o].pushed != least)
+            if (o == r || !s->peers[o].alive || s->peers[o].pushed != least ||
+                peers_is_busy(s, o))
                 continue;
             snprintf(why, sizeof why,
                      "it is at clock %llu and rank %d, at %llu, has waited for "

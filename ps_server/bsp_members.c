@@ -12,6 +12,7 @@
 // that all servers count it from the same round on.
 
 #include "ps_server/bsp.h"
+#include "ps_server/peers.h"
 
 #include "base/base.h"
 
@@ -183,25 +184,42 @@ int bsp_join(struct server *s, int rank, const struct ps_head *h)
 
 // ---- deadlines
 
+// Whether a worker has no credit left: its slices wait for those of others.
+static bool waits_for_others(const struct server *s, int rank)
+{
+    const struct bsp *b = bsp_of(s);
+    int order = b->order_of[rank], early = 0;
+    for (int r = 0; r < s->store->nrows; r++)
+        early += b->rows[r].here[order] && b->rows[r].added <= order;
+    return early >= ps_window(s->job.world);
+}
+
 static bool is_behind(const struct server *s, int rank)
 {
     const struct bsp *b = bsp_of(s);
     if (s->job.backup)
         return b->order_of[rank] < 0 || !s->peers[rank].stepped;
-    return b->order_of[rank] >= 0 && !bsp_gave_all(s, rank);
+    return b->order_of[rank] >= 0 && !bsp_gave_all(s, rank) &&
+           !waits_for_others(s, rank);
 }
 
-// Lists the workers for which the round waits: as ranks in behind[], and as
-// "rank 1, rank 3" in who[size]. Returns how many there are.
+// Lists the workers for which the round waits and that are not busy: as ranks
+// in behind[], and as "rank 1, rank 3" in who[size]. Returns how many there
+// are. *busy becomes whether the round waits for one that is.
 static int list_behind(const struct server *s, int *behind, char *who,
-                       size_t size)
+                       size_t size, bool *busy)
 {
     int count = 0;
     size_t at = 0;
     who[0] = '\0';
+    *busy = false;
     for (int r = 0; r < s->job.world; r++) {
         if (!is_behind(s, r))
             continue;
+        if (peers_is_busy(s, r)) {
+            *busy = true;
+            continue;
+        }
         behind[count++] = r;
         int n = snprintf(who + at, size - at, "%srank %d", at ? ", " : "", r);
         if (n > 0 && (size_t)n < size - at)
@@ -216,7 +234,11 @@ void bsp_tick(struct server *s)
     if (!b->active || now_ns() - b->heard_ns < server_patience_ns(s))
         return;
     char who[256], why[384];
-    int behind[PS_MAX_WORLD], count = list_behind(s, behind, who, sizeof who);
+    int behind[PS_MAX_WORLD];
+    bool busy;
+    int count = list_behind(s, behind, who, sizeof who, &busy);
+    if (busy)
+        return;
     for (int i = 0; s->job.elastic && i < count; i++)
         server_lost(s, behind[i], "it sent nothing within the deadline");
     if (s->job.elastic && count > 0)

@@ -166,6 +166,20 @@ void peers_goodbye(struct server *s, int rank)
     s->done = nobody_alive(s);
 }
 
+void peers_busy(struct server *s, int rank)
+{
+    s->peers[rank].busy_ns = now_ns();
+    for (int r = 0; r < s->job.world; r++)
+        if (r != rank && s->peers[r].alive)
+            server_send(s, r, (struct ps_head){.kind = PS_BUSY}, NULL, 0);
+}
+
+bool peers_is_busy(const struct server *s, int rank)
+{
+    uint64_t since = s->peers[rank].busy_ns;
+    return since && now_ns() - since < server_patience_ns(s);
+}
+
 // ---- time passes
 
 // After all messages are read: a worker whose connection is closed did not say

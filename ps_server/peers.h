@@ -18,6 +18,12 @@ int peers_hello(struct server *s, const struct message_peer *from,
 // Handles a BYE. The job is done when no worker is left.
 void peers_goodbye(struct server *s, int rank);
 
+// Handles a BUSY: the worker works for longer than the deadline. The others,
+// who may wait for it, are told. peers_is_busy: whether no deadline counts for
+// it.
+void peers_busy(struct server *s, int rank);
+bool peers_is_busy(const struct server *s, int rank);
+
 // Call it often: it notices workers that are gone, and ends waits that take too
 // long. `drained`: all messages have been read.
 void peers_tick(struct server *s, bool drained);

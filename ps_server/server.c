@@ -64,6 +64,7 @@ static int message(struct server *s, int rank, const struct ps_head *h,
                     h->rank);
     if (h->kind != PS_BYE && !s->running)
         return fail("%s before all workers are here", ps_kind_name(h->kind));
+    rendezvous_heard(s->rendezvous, rank);
     s->begun |= h->kind == PS_STEP || h->kind == PS_PUSH || h->kind == PS_CLAIM;
     switch (h->kind) {
     case PS_SET:
@@ -84,6 +85,9 @@ static int message(struct server *s, int rank, const struct ps_head *h,
         return p->join && s->job.elastic ? p->join(s, rank, h) : not_here(h);
     case PS_CLOCK:
         clock_message(s, rank, h);
+        return 0;
+    case PS_BUSY:
+        peers_busy(s, rank);
         return 0;
     case PS_BYE:
         peers_goodbye(s, rank);

@@ -47,6 +47,7 @@ struct peer {
     bool alive;             // known, not lost, and has not said BYE
     bool left;              // said BYE
     bool closed;            // its connection closed; messages may still wait
+    uint64_t busy_ns;       // when it last said that it is busy
     uint64_t from;          // bsp: the first round it is counted in
     struct pull pull;
     struct ps_step step; // its last STEP

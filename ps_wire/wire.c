@@ -17,7 +17,7 @@ static const char *const kind_names[PS_KINDS] = {
     [PS_CREDIT] = "CREDIT", [PS_ADMIT] = "ADMIT",     [PS_LATE] = "LATE",
     [PS_AGAIN] = "AGAIN",   [PS_NORM] = "NORM",       [PS_RESULT] = "RESULT",
     [PS_SLICE] = "SLICE",   [PS_ERROR] = "ERROR",     [PS_PING] = "PING",
-    [PS_CLOCK] = "CLOCK",
+    [PS_CLOCK] = "CLOCK",   [PS_BUSY] = "BUSY",
 };
 
 const char *ps_kind_name(enum ps_kind kind)

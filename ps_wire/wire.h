@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PS_VERSION = 2, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
+enum { PS_VERSION = 3, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
 
 // The largest slice, and the largest frame of anything else.
 enum { PS_MAX_SLICE = 64 << 20, PS_MAX_DATA = 1 << 16 };
@@ -58,6 +58,8 @@ enum ps_kind {
     // from both: finds how far the clocks are apart
     PS_CLOCK, // worker: version 0 asks for the server's time, else version is
               // the zero of traces. Server: version is its time, round its host
+    PS_BUSY,  // worker: it works for longer than the deadline, but lives.
+              // Server: tells the other workers, who may wait for that one
     PS_KINDS
 };
 

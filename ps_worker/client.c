@@ -30,6 +30,8 @@ static int hear(struct client *c, struct remote *r, const struct message *p)
     if (h.kind == PS_PING)
         return 0;
     c->heard_ns = now_ns();
+    if (h.kind == PS_BUSY)
+        return 0; // another worker is
     if (h.kind == PS_ERROR)
         return fail("%.*s", (int)p->bytes, (const char *)p->data);
     return task_receive(c, r, &h, p->data);
@@ -69,6 +71,51 @@ static int take_in(struct client *c)
         return 0;
     snprintf(why, sizeof why, "%s", fail_message());
     return receive_all(c) ? -1 : fail("%s", why); // a message may say why
+}
+
+// ---- while the trainer is away
+
+// The time from one idle step to the next, far below the deadline.
+static uint64_t pause_ns(const struct client *c)
+{
+    const double most_s = 1;
+    double s = c->timeout_s / 4;
+    return (uint64_t)(1e9 * (s < most_s ? s : most_s));
+}
+
+// Tells all servers that the trainer is busy, if it is, and if it is time to.
+static int say_busy(struct client *c)
+{
+    uint64_t now = now_ns();
+    if (!c->busy || now - c->busy_ns < pause_ns(c))
+        return 0;
+    c->busy_ns = now;
+    for (int i = 0; i < c->nremotes; i++)
+        if (client_send(c, &c->remotes[i], (struct ps_head){.kind = PS_BUSY},
+                        NULL, 0))
+            return -1;
+    return 0;
+}
+
+// Between tasks: servers ask now and then whether we are still there. If nobody
+// read these messages, they would fill the queue, and ZeroMQ would no longer
+// answer for us.
+static int idle_step(struct client *c)
+{
+    if (say_busy(c))
+        return -1;
+    endpoint_wait(c->endpoint, 0);
+    return take_in(c);
+}
+
+// Waits until something has changed, or it is time for the next idle step.
+static void await_change(struct client *c)
+{
+    struct timespec until;
+    uint64_t at = now_ns() + pause_ns(c);
+    until.tv_sec = (time_t)(at / 1000000000u);
+    until.tv_nsec = (long)(at % 1000000000u);
+    pthread_cond_timedwait(&c->changed, &c->lock, &until);
 }
 
 // ---- poll steps
@@ -132,7 +179,7 @@ static void begin_task(struct client *c)
 static int poll_step(struct client *c)
 {
     begin_task(c);
-    if (send_some(c))
+    if (say_busy(c) || send_some(c))
         return -1;
     // a round ends only when the trainer waits for it
     if (is_over(c)) {
@@ -163,14 +210,18 @@ static int note_failure(struct client *c)
     return -1;
 }
 
-// The thread: runs poll steps while the trainer computes.
+// The thread: runs poll steps while the trainer computes, and idle steps when
+// there is nothing to do.
 static void *run(void *arg)
 {
     struct client *c = arg;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
-        if (c->failed || c->waiting || c->task != TASK_ROUND) {
-            pthread_cond_wait(&c->changed, &c->lock);
+        bool mine = !c->failed && !c->waiting;
+        if (!mine || c->task != TASK_ROUND) {
+            if (mine && idle_step(c))
+                note_failure(c);
+            await_change(c);
             continue;
         }
         c->inside = true;
@@ -202,13 +253,6 @@ static int run_task(struct client *c, enum task task)
     return 0;
 }
 
-static int start_thread(struct client *c)
-{
-    if (!c->running)
-        c->running = pthread_create(&c->thread, NULL, run, c) == 0;
-    return c->running ? 0 : fail("client: cannot start its thread");
-}
-
 // If the thread is not in a poll step, the trainer itself sends what is ready.
 // Otherwise it wakes the thread, except after the last bucket, when the trainer
 // is about to run the poll steps itself.
@@ -222,8 +266,9 @@ int client_ready(struct client *c, size_t off)
         endpoint_wake(c->endpoint);
     } else if (!rc && !c->inside) {
         begin_task(c);
-        rc = send_some(c) || (off > 0 && start_thread(c)) ? note_failure(c) : 0;
-        pthread_cond_signal(&c->changed);
+        rc = send_some(c) ? note_failure(c) : 0;
+        if (off > 0)
+            pthread_cond_signal(&c->changed);
     }
     pthread_mutex_unlock(&c->lock);
     return rc;
@@ -277,6 +322,22 @@ int client_clock(struct client *c, uint64_t zero_ns)
     return rc;
 }
 
+static void set_busy(struct client *c, bool busy)
+{
+    pthread_mutex_lock(&c->lock);
+    c->busy = busy;
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+int client_work(struct client *c, int (*work)(void *ctx), void *ctx)
+{
+    set_busy(c, true);
+    int rc = work(ctx);
+    set_busy(c, false);
+    return rc;
+}
+
 void client_stats(struct client *c, struct group_stats *stats)
 {
     pthread_mutex_lock(&c->lock);
@@ -285,6 +346,23 @@ void client_stats(struct client *c, struct group_stats *stats)
 }
 
 // ---- open and close
+
+// now_ns() is the monotonic clock.
+static void open_lock(struct client *c)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&c->lock, NULL);
+}
+
+static int start_thread(struct client *c)
+{
+    c->running = pthread_create(&c->thread, NULL, run, c) == 0;
+    return c->running ? 0 : fail("client: cannot start its thread");
+}
 
 static int open_remote(struct client *c, struct remote *r, int index,
                        const char *endpoint)
@@ -332,8 +410,7 @@ int client_open(struct client *c, const struct ps_job *job,
     c->timeout_s = sync->cluster->timeout_s;
     c->ready = SIZE_MAX;
     c->round = 1;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->changed, NULL);
+    open_lock(c);
     if (endpoint_open(&c->endpoint, transport, &end) ||
         buffers_open(&c->half, job->slice * sizeof(uint16_t)) ||
         open_remotes(c, endpoints))
@@ -342,7 +419,7 @@ int client_open(struct client *c, const struct ps_job *job,
     pthread_mutex_lock(&c->lock);
     int rc = run_task(c, TASK_HELLO);
     pthread_mutex_unlock(&c->lock);
-    return rc;
+    return rc ? -1 : start_thread(c);
 }
 
 void client_close(struct client *c)

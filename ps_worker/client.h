@@ -6,10 +6,10 @@
 //
 // A round begins earlier, with the first bucket, while backward still runs.
 // What can be sent is sent at once. While the trainer goes on computing, a
-// second thread runs the poll steps in its place. That thread is started when a
-// bucket is complete and other buckets are still to come. Only one of the two
-// threads at a time runs a poll step and uses the endpoint; while `inside` is
-// true, it is the second thread.
+// second thread runs the poll steps in its place. Only one of the two threads
+// at a time runs a poll step and uses the endpoint; while `inside` is true, it
+// is the second thread. Between tasks that thread looks every second at what
+// servers have sent, and tells them if the trainer is busy for long.
 
 #ifndef PS_WORKER_CLIENT_H
 #define PS_WORKER_CLIENT_H
@@ -98,6 +98,8 @@ struct client {
     uint64_t used; // gradients in all updates of the servers, as last heard
 
     uint64_t heard_ns;
+    bool busy;              // the trainer is in client_work()
+    uint64_t busy_ns;       // when the servers were told so
     struct span_lane *lane; // records the poll steps; may be NULL
     bool claimed, admitted; // backup
     uint32_t order;
@@ -131,6 +133,10 @@ int client_pull(struct client *c, enum ps_what what, float *vector,
 // Tell all servers that traces count from zero_ns of our clock. Returns 0, or
 // -1 after fail().
 int client_clock(struct client *c, uint64_t zero_ns);
+
+// Do work(ctx), which may take longer than the deadline. Meanwhile the servers
+// hear that this worker lives, and no worker misses it. Returns work's result.
+int client_work(struct client *c, int (*work)(void *ctx), void *ctx);
 
 // *stats: totals since client_open().
 void client_stats(struct client *c, struct group_stats *stats);

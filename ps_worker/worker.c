@@ -281,6 +281,13 @@ static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
     return rc;
 }
 
+// Workers need not be at the same step, so others may wait for this one.
+static int worker_work(struct sync *s, int (*work)(void *ctx), void *ctx)
+{
+    struct worker *w = s->state;
+    return client_work(&w->client, work, ctx);
+}
+
 static int set_slots(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
@@ -318,5 +325,6 @@ const struct sync_ops sync_servers = {
     .step = worker_step,
     .save = worker_save,
     .load = worker_load,
+    .work = worker_work,
     .close = worker_close,
 };

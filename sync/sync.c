@@ -434,6 +434,11 @@ int sync_load(struct sync *s, sync_visit *visit, void *ctx)
     return end_call(s, rc);
 }
 
+int sync_work(struct sync *s, int (*work)(void *ctx), void *ctx)
+{
+    return s->ops->work ? s->ops->work(s, work, ctx) : work(ctx);
+}
+
 int sync_slots(const struct sync *s)
 {
     return s->ops->slots ? s->ops->slots(s) : optim_slots(s->job.optim);

@@ -213,6 +213,8 @@ struct sync_ops {
     // describe. With lends_params, save visits the parameters too.
     int (*save)(struct sync *s, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
+    // Optional, if workers need not be at the same step: sync_work().
+    int (*work)(struct sync *s, int (*work)(void *ctx), void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
 };
 
@@ -261,6 +263,11 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 // every worker, or server, has its state.
 int sync_save(struct sync *s, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
+
+// Does work(ctx) on this worker alone. It may take longer than the deadline:
+// workers that wait for this one then wait on. work() may call sync_save().
+// Returns work's result, or -1 after fail().
+int sync_work(struct sync *s, int (*work)(void *ctx), void *ctx);
 
 // sync_slots: how many slots sync_save() visits. sync_slot_name: the name of
 // one, without dot or blank. The optimiser's slots come first, with the names

@@ -29,6 +29,13 @@ static inline void assert_prints(const struct job *j, const char *part)
     assert_non_null(strstr(j->out, part));
 }
 
+static inline void assert_lacks(const struct job *j, const char *part)
+{
+    if (strstr(j->out, part))
+        print_error("'%s' is in: %s\n", part, j->out);
+    assert_null(strstr(j->out, part));
+}
+
 // Asserts that two runs have the same model and optimiser files in the
 // checkpoint of a step.
 static inline void assert_same_files(const char *a, const char *b, int step)

@@ -74,6 +74,30 @@ static void nothing_is_left_after_the_last_step(void **state)
     }
 }
 
+// A worker freezes in a round. The others have sent as many slices as credits
+// allow, and wait for it too. Only the frozen one is lost.
+static void who_waits_for_a_frozen_worker_is_not_lost(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf ice e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt 2> said.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s channels=64 steps=60 sync=sps world=3 elastic=1 eval=0 "
+            "slice_kb=1 timeout=4 out=ice'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "trainer $w rank=0 & a=$!; trainer $w rank=1 & b=$!; "
+            "trainer $w rank=2 & c=$!; "
+            "until [ \"$(wc -l < ice/steps.0.csv)\" -ge 5 ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; "
+            "kill -STOP $a; wait $b; rb=$?; wait $c; rc=$?; kill -CONT $a; "
+            "wait $a; wait; cat said.txt; echo ended $rb $rc",
+            tiny);
+    assert_prints(&j, "worker rank 0 is gone (it sent nothing");
+    assert_prints(&j, "ended 0 0");
+}
+
 // Tokens are those of gradients that entered an update: not those of a worker
 // that is dead, late, has stopped, or of a step that was skipped. A gradient
 // has 2 * 16 tokens.
@@ -185,6 +209,25 @@ static void a_worker_starts_again_without_checkpoints(void **state)
     assert_true(job_summary("unsaved", "steps") == 40);
 }
 
+// Under asp the first worker may end long before the last, and waits for it. It
+// is no loss, and nothing is printed of it.
+static void the_first_to_end_waits_for_the_last(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=dps workers=3 servers=2 elastic=1 eval=0 "
+            "consistency=asp steps=1500 straggler=1:8 restarts=1 timeout=4 "
+            "out=uneven",
+            tiny);
+    assert_status(&j, 0);
+    assert_lacks(&j, "rank");
+    assert_lacks(&j, "server");
+    job_run(&j, 10, "wc -l <uneven/steps.csv; cat uneven/log.txt");
+    assert_prints(&j, "4501\n");
+    assert_lacks(&j, "did not come");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +236,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(the_last_step_is_saved),
         cmocka_unit_test(a_worker_starts_again_without_checkpoints),
+        cmocka_unit_test(who_waits_for_a_frozen_worker_is_not_lost),
+        cmocka_unit_test(the_first_to_end_waits_for_the_last),
         cmocka_unit_test(tokens_count_what_was_trained_on),
         cmocka_unit_test(tokens_of_parts_add_up),
     };

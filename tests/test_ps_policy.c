@@ -197,6 +197,43 @@ static void run_all(struct job *j, int servers, int (*body)(struct worker *),
         assert_int_equal(s->rc[i], 0);
 }
 
+// ---- a worker that writes a checkpoint
+
+// Longer than the deadline, and until the servers' questions whether the worker
+// is still there would have filled the queue of its connection.
+static int write_for_long(void *ctx)
+{
+    const struct worker *w = ctx;
+    sleep_ns((uint64_t)(9e9 * w->job->timeout_s));
+    return 0;
+}
+
+static int write_body(struct worker *w)
+{
+    struct sync_out out;
+    for (int step = 1; step <= 3; step++) {
+        if (worker_step(w, step, &out) ||
+            (step == 1 && w->rank == 0 &&
+             sync_work(w->sync, write_for_long, w)))
+            return -1;
+    }
+    return 0;
+}
+
+// Worker 1 waits for the pushes of worker 0.
+static void a_busy_worker_is_waited_for(void **state)
+{
+    (void)state;
+    struct job j = {.world = 2,
+                    .n = 1000,
+                    .opts = "consistency=ssp:1",
+                    .timeout_s = 1};
+    struct worker w[WORLD];
+    struct servers s;
+    run_all(&j, 2, write_body, w, &s);
+    servers_close(&s);
+}
+
 // ---- ssp: no worker is more than K steps ahead of another
 
 enum { SSP_STEPS = 2500 }; // of each worker
@@ -385,6 +422,7 @@ static void an_overflow_skips_only_its_push(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_busy_worker_is_waited_for),
         cmocka_unit_test(ssp_bounds_the_distance_of_workers),
         cmocka_unit_test(asp_has_the_expected_lag),
         cmocka_unit_test(an_overflow_skips_only_its_push),

@@ -196,6 +196,51 @@ static void a_saver_may_pass_the_deadline(void **state)
     }
 }
 
+static void count_answers(void *ctx, const struct message_peer *to,
+                          const uint8_t raw[RENDEZVOUS_HEAD], const void *data,
+                          size_t bytes)
+{
+    int *answers = ctx;
+    struct rendezvous_head h;
+    (void)to;
+    (void)data;
+    (void)bytes;
+    assert_int_equal(rendezvous_head_get(&h, raw, RENDEZVOUS_HEAD), 0);
+    answers[h.kind]++;
+}
+
+// A parameter server hears of a worker that still trains, and says so. Then the
+// others wait for it, and for no longer than the deadline once it is silent.
+static void who_is_heard_of_is_waited_for(void **state)
+{
+    (void)state;
+    struct rendezvous *h;
+    struct rendezvous_head give = {.kind = RENDEZVOUS_GIVE,
+                                   .world = 2,
+                                   .timeout_ms = 400,
+                                   .bytes = 1};
+    struct message_peer peer = {.n = 1};
+    uint8_t raw[RENDEZVOUS_HEAD];
+    int answers[RENDEZVOUS_KINDS] = {0};
+    assert_int_equal(rendezvous_open(&h, count_answers, answers), 0);
+    rendezvous_head_put(raw, &give);
+    assert_int_equal(rendezvous_receive(h, &peer, raw, sizeof raw, "x", 1), 0);
+    for (uint64_t end = now_ns() + 1200000000; now_ns() < end;) {
+        rendezvous_heard(h, 1);
+        rendezvous_tick(h);
+        sleep_ns(10000000);
+    }
+    assert_in_range(answers[RENDEZVOUS_WAIT], 4, 12);
+    assert_int_equal(answers[RENDEZVOUS_ERROR], 0);
+    uint64_t silent = now_ns();
+    while (!answers[RENDEZVOUS_ERROR] && now_ns() < silent + 5000000000) {
+        rendezvous_tick(h);
+        sleep_ns(10000000);
+    }
+    assert_in_range(now_ns() - silent, 300000000, 2000000000);
+    rendezvous_close(&h);
+}
+
 static void an_absent_server_is_named(void **state)
 {
     (void)state;
@@ -482,6 +527,7 @@ int main(void)
         cmocka_unit_test(different_settings_are_named),
         cmocka_unit_test(a_missing_worker_is_named),
         cmocka_unit_test(a_saver_may_pass_the_deadline),
+        cmocka_unit_test(who_is_heard_of_is_waited_for),
         cmocka_unit_test(an_absent_server_is_named),
         cmocka_unit_test(a_port_in_use_is_refused),
         cmocka_unit_test(only_the_right_keys_are_admitted),

@@ -89,12 +89,53 @@ static void a_save_may_take_longer_than_timeout(void **state)
     }
 }
 
+// Workers that need not be at the same step do not meet in a save. The others
+// may soon wait for the parameters of the one that writes. No job is disturbed.
+static void workers_at_their_own_pace_wait_for_a_slow_disk(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sps consistency=ssp:1",
+                                       "dps consistency=ssp:1 servers=2",
+                                       "sps consistency=asp",
+                                       "dps elastic=1",
+                                       "sps elastic=1",
+                                       "dps elastic=1 consistency=ssp:1",
+                                       "sps backup=1",
+                                       "dps elastic=1 consistency=asp",
+                                       "sps backup=1 save_async=1"};
+    char list[1024] = "";
+    struct job j;
+    size_t n = sizeof ways / sizeof *ways;
+    for (size_t i = 0; i < n; i++)
+        CHECK(!text_into(list + strlen(list), sizeof list - strlen(list),
+                         "'%s' ", ways[i]));
+    job_run(&j, 150,
+            "rm -rf pace?; export LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=6 "
+            "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; i=0; "
+            "for way in %s; do i=$((i+1)); { lockstep train %s sync=$way "
+            "layers=1 channels=32 heads=2 workers=2 steps=4 save=2 restarts=1 "
+            "timeout=4 out=pace$i "
+            ">pace$i.txt 2>&1; echo \"$way ends with $?\" >>pace$i.txt; } & "
+            "[ $((i%%3)) = 0 ] && wait; done; wait; cat pace?.txt",
+            list, tiny);
+    for (size_t i = 0; i < n; i++) {
+        char ends[128], saved[64];
+        snprintf(ends, sizeof ends, "%s ends with 0", ways[i]);
+        assert_prints(&j, ends);
+        snprintf(saved, sizeof saved, "pace%zu/checkpoint-4/state.json", i + 1);
+        assert_true(job_has(saved));
+    }
+    assert_lacks(&j, "is gone");
+    assert_lacks(&j, "restart 1");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bytes),
         cmocka_unit_test(a_full_disk_ends_the_job),
         cmocka_unit_test(a_save_may_take_longer_than_timeout),
+        cmocka_unit_test(workers_at_their_own_pace_wait_for_a_slow_disk),
         cmocka_unit_test(shards_refuse_save_async),
     };
     if (argc > 1)

@@ -196,6 +196,7 @@ static void replicas_of_unequal_slices_agree(void **state)
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "slices (tp) of unequal length and 2 replicas");
+    assert_false(job_has("order2")); // nothing was started
 }
 
 static void a_lost_slice_is_named_by_its_place(void **state)

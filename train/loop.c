@@ -157,6 +157,17 @@ static int save(struct trainer *t)
     return rc;
 }
 
+struct evaluation {
+    struct trainer *t;
+    double *loss;
+};
+
+static int evaluate(void *ctx)
+{
+    const struct evaluation *e = ctx;
+    return compute_val_loss(e->t, e->loss);
+}
+
 // The step after which this worker stops.
 static int last_step(const struct trainer *t)
 {
@@ -188,6 +199,7 @@ static int take_steps(void *ctx)
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
+        struct evaluation eval = {t, &row.val_loss};
         if (profile(t) || one_step(t, &row, &skips))
             return -1;
         row.step = t->step;
@@ -195,7 +207,7 @@ static int take_steps(void *ctx)
         if (due(t->run.verify, t->step, t->run.steps) && check_replicas(t))
             return -1;
         if (!t->run.pace.given && due(t->run.eval, t->step, t->run.steps) &&
-            compute_val_loss(t, &row.val_loss))
+            sync_work(t->sync, evaluate, &eval))
             return -1;
         row.time_s = t->time_before + (double)(now_ns() - began) * 1e-9;
         if ((t->rows && steps_write(t->rows, &row)) || observe_step(t, &row))

@@ -12,7 +12,6 @@
 #include "config/mesh.h"
 #include "model/model.h"
 #include "model/part.h"
-#include "optim/rule.h"
 #include "pipeline/timetable.h"
 #include "sync/derive.h"
 #include "sync/law.h"
@@ -111,16 +110,10 @@ static int verb_of(const struct backend *b)
 // Returns the step of a backend with shards, without the units.
 static struct law_step shards_step(const struct question *q)
 {
-    return (struct law_step){
-        .world = q->replicas,
-        .micro = q->r->accum,
-        .shards = true,
-        .kind = (enum shard_level)q->r->settings.shard,
-        .grain = RULE_BLOCK,
-        .sum_bytes = (size_t)q->width,
-        // A model in 16 bits gathers its parameters in 16 bits.
-        .param_bytes = q->r->precision == PRECISION_FP32 ? 4 : 2,
-    };
+    struct law_step step =
+        shape_step(q->r, &q->r->settings, q->replicas, q->r->accum);
+    step.sum_bytes = (size_t)q->width;
+    return step;
 }
 
 static int shards_bytes(const struct question *q,

@@ -250,13 +250,15 @@ static bool is_writer(const struct save *save)
 }
 
 // Does a part of a save, and waits until all workers have done theirs. With
-// parameter servers workers may save at different times; then nobody waits.
+// parameter servers workers may save at different times. Then each does its
+// part alone, and those that need it for their next step wait for it.
 static int together(struct save *save, int (*part)(void *ctx))
 {
     const struct sync_settings *set = &save->t->settings;
     bool own_pace = set->consistency.kind != CONSISTENCY_BSP || set->backup ||
                     set->elastic || save->t->run.mistake_own_steps.steps;
-    return own_pace ? part(save) : cluster_work(save->t->cluster, part, save);
+    return own_pace ? sync_work(save->t->sync, part, save)
+                    : cluster_work(save->t->cluster, part, save);
 }
 
 static int settle(void *ctx)

@@ -3,13 +3,16 @@
 #include "train/shape.h"
 
 #include "base/base.h"
+#include "config/backends.h"
 #include "config/config.h"
 #include "config/mesh.h"
 #include "data/token_file.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/part.h"
+#include "optim/rule.h"
 #include "pipeline/timetable.h"
+#include "sync/law_mesh.h"
 #include "sync/sync.h"
 
 #include <errno.h>
@@ -50,6 +53,29 @@ int shape_model(const struct run *r, struct model_config *c)
     return 0;
 }
 
+int shape_check_slices(const struct run *r, const struct model_config *whole)
+{
+    int slices = mesh_size(&r->mesh, MESH_TP);
+    int replicas = mesh_size(&r->mesh, MESH_DP);
+    int wire = (int)dtype_bytes(r->settings.wire);
+    return backend_find(r->sync)->shards &&
+                   law_mesh_order_matters(replicas, wire) &&
+                   (whole->heads % slices || whole->vocab % slices)
+               ? fail("sync=%s: slices (tp) of unequal length and %d replicas; "
+                      "try: heads= and vocab_size= that %d divides, or "
+                      "sync=ring",
+                      r->sync, replicas, slices)
+               : 0;
+}
+
+int shape_check(const struct run *r)
+{
+    struct model_config whole;
+    if (mesh_size(&r->mesh, MESH_TP) == 1 || !backend_find(r->sync)->shards)
+        return 0;
+    return shape_model(r, &whole) || shape_check_slices(r, &whole) ? -1 : 0;
+}
+
 int shape_blocks(const struct model_config *c, struct bucket *out, int most)
 {
     int n = 0;
@@ -62,6 +88,21 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most)
 }
 
 // accum= is called `micro` in a timetable.
+struct law_step shape_step(const struct run *r, const struct sync_settings *s,
+                           int world, int micro)
+{
+    return (struct law_step){
+        .world = world,
+        .micro = micro,
+        .shards = true,
+        .kind = (enum shard_level)s->shard,
+        .grain = RULE_BLOCK,
+        .sum_bytes = dtype_bytes(s->wire),
+        // A model in 16 bits gathers its parameters in 16 bits.
+        .param_bytes = r->precision == PRECISION_FP32 ? 4 : 2,
+    };
+}
+
 int shape_pipeline(const struct run *r, struct pipeline *p)
 {
     int stages = mesh_size(&r->mesh, MESH_PP);

@@ -3,6 +3,8 @@
 #ifndef TRAIN_SHAPE_H
 #define TRAIN_SHAPE_H
 
+#include "sync/law.h"
+
 struct bucket;
 struct model_config;
 struct model_job;
@@ -15,9 +17,22 @@ struct run;
 // fail().
 int shape_model(const struct run *r, struct model_config *out);
 
+// Refuses shards of the optimiser's state with slices of unequal length: each
+// slice would add the replicas' gradients in an order of its own, and the
+// tensors that all slices have would drift apart. A vocabulary of 0 is not
+// known yet, and passes. Returns 0, or -1 after fail(). shape_check() does this
+// before anything starts, with the model that the settings describe.
+int shape_check_slices(const struct run *r, const struct model_config *whole);
+int shape_check(const struct run *r);
+
 // Writes the model's blocks to out[] as buckets, in the order in which backward
 // fills them. There must be at most `most`. Returns how many there are.
 int shape_blocks(const struct model_config *c, struct bucket *out, int most);
+
+// Returns the exchange of a step of a backend with shards, of `world` replicas
+// and `micro` micro-batches, but without its units. *s: after sync_derive().
+struct law_step shape_step(const struct run *r, const struct sync_settings *s,
+                           int world, int micro);
 
 // shape_pipeline: writes the timetable of a step to *out, by accum= and the
 // mesh. shape_cut: writes to *out the part of the whole model that a stage of

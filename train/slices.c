@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/backends.h"
 #include "config/mesh.h"
 #include "device/device.h"
 #include "homework/real_lab.h"
@@ -20,6 +19,7 @@
 #include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/place.h"
+#include "train/shape.h"
 #include "train/trainer.h"
 
 #include <stdio.h>
@@ -218,18 +218,15 @@ int slices_align(struct trainer *t)
 // Decides whether slices_align() has work. Slices of equal length need none,
 // and neither does a sum of two fp32 numbers, which has the same bits in either
 // order. With more than two replicas, or with numbers rounded on their way, the
-// order matters. Fails if it matters and the backend has shards.
+// order matters. Fails if it matters and the backend has shards. (The launcher
+// has found this before, unless the vocabulary is that of the data.)
 static int check_order(struct trainer *t)
 {
     t->slices->aligns =
         t->slices->aligns &&
         law_mesh_order_matters(t->replicas,
                                (int)dtype_bytes(t->run.settings.wire));
-    if (t->slices->aligns && backend_row(t->run.sync)->shards)
-        return fail("sync=%s: slices (tp) of unequal length and %d replicas; "
-                    "try: heads= and vocab_size= that %d divides, or sync=ring",
-                    t->run.sync, t->replicas, mesh_size(&t->run.mesh, MESH_TP));
-    return 0;
+    return shape_check_slices(&t->run, &t->whole);
 }
 
 // ---- open and close

@@ -12,11 +12,13 @@
 #include <endian.h>
 #include <string.h>
 
-enum { MAGIC = 0x4248534c, VERSION = 1 }; // "LSHB"
+enum { MAGIC = 0x4248534c, VERSION = 2 }; // "LSHB"
 enum { REMEMBERED = 32 << 20 }; // bytes of past exchanges, for replay()
 // Error replies to bad messages. The senders may never read them. So there are
 // at most this many, and later at most one a tick.
 enum { MAX_REFUSALS = 4096 };
+
+static const uint64_t SAY_NS = 5000000000; // from one log line to the next
 
 struct member {
     struct message_peer peer;
@@ -24,6 +26,7 @@ struct member {
     bool lost;  // has died, in an elastic job
     bool left;  // has said goodbye
     bool given; // has given its piece of the present exchange
+    uint64_t heard_ns;
 };
 
 struct past {
@@ -41,7 +44,7 @@ struct rendezvous {
     uint64_t exchange; // number of the present one
     size_t bytes;      // of one of its pieces
     uint8_t *all;      // world pieces; NULL before the first of an exchange
-    uint64_t began_ns, said_ns, timeout_ns;
+    uint64_t began_ns, said_ns, told_ns, timeout_ns;
     struct past *past; // of exchanges before this one
     size_t past_capacity, past_bytes;
 };
@@ -227,7 +230,7 @@ static int begin(struct rendezvous *h, size_t bytes)
 {
     h->bytes = bytes;
     h->all = mem_alloc((size_t)h->world, bytes ? bytes : 1);
-    h->began_ns = h->said_ns = now_ns();
+    h->began_ns = h->said_ns = h->told_ns = now_ns();
     return h->all ? 0 : -1;
 }
 
@@ -357,13 +360,42 @@ void rendezvous_abort(struct rendezvous *h, const char *why)
     h->all = NULL;
 }
 
+void rendezvous_heard(struct rendezvous *h, int rank)
+{
+    if (rank < h->world)
+        h->members[rank].heard_ns = now_ns();
+}
+
+// Since when nothing has been heard of the ranks that are missing.
+static uint64_t silent_since(const struct rendezvous *h)
+{
+    uint64_t since = h->began_ns;
+    for (int r = 0; r < h->world; r++) {
+        const struct member *m = &h->members[r];
+        if (!m->given && !m->lost && m->heard_ns > since)
+            since = m->heard_ns;
+    }
+    return since;
+}
+
+// Tells those that have given their piece to wait on.
+static void tell_to_wait(struct rendezvous *h, uint64_t now)
+{
+    if (now - h->told_ns < h->timeout_ns / 4)
+        return;
+    h->told_ns = now;
+    for (int r = 0; r < h->world; r++)
+        if (h->members[r].given)
+            reply(h, &h->members[r].peer, RENDEZVOUS_WAIT, h->exchange, "", 0);
+}
+
 void rendezvous_tick(struct rendezvous *h)
 {
     h->refusals -= h->refusals > 0;
     if (!h->all)
         return;
     char who[256], why[384];
-    uint64_t now = now_ns(), waited = now - h->began_ns;
+    uint64_t now = now_ns(), since = silent_since(h), waited = now - since;
     int missing = list_missing(h, who, sizeof who);
     double seconds = (double)waited * 1e-9, most = (double)h->timeout_ns * 1e-9;
     // a little early, so that this message comes before the workers' own error
@@ -372,7 +404,11 @@ void rendezvous_tick(struct rendezvous *h)
                  "%d of %d workers did not come within %.3g s: %s", missing,
                  h->world, most, who);
         rendezvous_abort(h, why);
-    } else if (now - h->said_ns >= 5000000000u) {
+        return;
+    }
+    if (since > h->began_ns)
+        tell_to_wait(h, now);
+    if (waited >= SAY_NS && now - h->said_ns >= SAY_NS) {
         log_line("waiting for %d of %d workers (%s), %.0f s of %.3g s", missing,
                  h->world, who, seconds, most);
         h->said_ns = now;

@@ -33,6 +33,7 @@ enum rendezvous_kind {
     RENDEZVOUS_ALL,      // the answer: all pieces
     RENDEZVOUS_ERROR,    // the answer: an error's text
     RENDEZVOUS_BYE,      // a goodbye, and its answer
+    RENDEZVOUS_WAIT,     // before the answer: those that are missing live
     RENDEZVOUS_KINDS
 };
 
@@ -77,9 +78,14 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
                        const void *head, size_t head_bytes, const void *data,
                        size_t bytes);
 
+// A worker has been heard of elsewhere, so it lives. The deadline of an
+// exchange that lacks its piece counts from now on.
+void rendezvous_heard(struct rendezvous *h, int rank);
+
 // To be called about ten times a second. It logs every 5 s which ranks are
-// missing. When nine tenths of the timeout have passed, it ends the present
-// exchange with an error, which so comes before the workers' own error.
+// missing. When nothing was heard of them for nine tenths of the timeout, it
+// ends the present exchange with an error, which so comes before the workers'
+// own error. As long as they are heard of, it tells the others to wait.
 void rendezvous_tick(struct rendezvous *h);
 
 // A worker has died. An elastic job goes on without it. In other jobs, if an

@@ -92,6 +92,7 @@ static int wait_for_rendezvous(struct cluster *c)
     }
 }
 
+// 0, or 1 if the answer is still to come, or -1 after fail().
 static int read_answer(struct cluster *c, void *out, size_t bytes)
 {
     struct client *me = c->state;
@@ -109,6 +110,8 @@ static int read_answer(struct cluster *c, void *out, size_t bytes)
         rc = -1;
     else if (h.kind == RENDEZVOUS_ERROR)
         fail("%.*s", (int)size, (const char *)zmq_msg_data(&data));
+    else if (h.kind == RENDEZVOUS_WAIT && h.exchange == me->exchange)
+        rc = 1;
     else if (h.kind != RENDEZVOUS_ALL || h.exchange != me->exchange ||
              size != bytes)
         fail("rendezvous %s: an answer out of order", me->link.endpoint);
@@ -127,11 +130,13 @@ static int client_allgather(struct cluster *c, const void *in, void *out,
     if (bytes > RENDEZVOUS_MAX_BYTES)
         return fail("rendezvous: %zu bytes are too many for the control plane",
                     bytes);
-    if (give(c, RENDEZVOUS_GIVE, in, bytes) || wait_for_rendezvous(c) ||
-        read_answer(c, out, bytes * (size_t)c->world))
-        return -1;
-    me->exchange++;
-    return 0;
+    int rc = give(c, RENDEZVOUS_GIVE, in, bytes) ? -1 : 1;
+    while (rc > 0)
+        rc = wait_for_rendezvous(c)
+                 ? -1
+                 : read_answer(c, out, bytes * (size_t)c->world);
+    me->exchange += !rc;
+    return rc;
 }
 
 // Reads one message from the rendezvous server. True if it is the server's

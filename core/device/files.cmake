@@ -7,6 +7,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
                               COMPILE_OPTIONS "-mavx2;-mf16c")
   set_source_files_properties(core/device/vector_avx512.c PROPERTIES
     COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512vl;-mprefer-vector-width=512")
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  list(APPEND device_files core/device/vector_neon.c)
 endif()
 set(device_cuda_files core/device/cuda.c core/device/cuda_kernels.cu)
 if(CUDA_BUILT)

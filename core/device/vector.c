@@ -2,8 +2,8 @@
 // reference.
 //
 // vector_loops.h has the loops, for vectors of LANES floats. vector_avx2.c,
-// vector_avx512.c and this file define such a vector and its operations. In
-// this file a vector is a single float.
+// vector_avx512.c, vector_neon.c and this file define such a vector and its
+// operations. In this file a vector is a single float.
 
 #include "device/vector.h"
 
@@ -40,22 +40,33 @@ static inline float scale_by(float a, float b)
 #define VECTOR_NAME "scalar"
 #include "device/vector_loops.h"
 
-static const struct vector_ops *choose(void)
+// The instruction sets of this processor, the narrowest first. Returns how
+// many.
+static int supported(const struct vector_ops *ops[3])
 {
-    const struct vector_ops *best = &vector_scalar;
+    int n = 0;
+    ops[n++] = &vector_scalar;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) // such processors have F16C, too
-        best = &vector_avx2;
+        ops[n++] = &vector_avx2;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
-        best = &vector_avx512;
-    const struct vector_ops *all[] = {&vector_scalar, &vector_avx2,
-                                      &vector_avx512};
-    const char *want = getenv("VECTOR_ISA");
-    for (int i = 0; want && i < 3; i++)
-        if (!strcmp(want, all[i]->name) && all[i]->rank <= best->rank)
-            return all[i];
+        ops[n++] = &vector_avx512;
+#elif defined(__aarch64__)
+    ops[n++] = &vector_neon;
 #endif
-    return best;
+    return n;
+}
+
+// The widest, or the one that the environment variable VECTOR_ISA names.
+static const struct vector_ops *choose(void)
+{
+    const struct vector_ops *ops[3];
+    const char *want = getenv("VECTOR_ISA");
+    int n = supported(ops);
+    for (int i = 0; want && i < n; i++)
+        if (!strcmp(want, ops[i]->name))
+            return ops[i];
+    return ops[n - 1];
 }
 
 // Two threads may choose at the same time, but they choose the same: no lock is

@@ -8,7 +8,6 @@
 
 struct vector_ops {
     const char *name;
-    int rank; // wider is higher
     void (*cast)(void *dst, enum dtype to, const void *src, enum dtype from,
                  size_t n);
     void (*cast_scaled)(void *dst, enum dtype to, const float *src, float scale,
@@ -20,7 +19,8 @@ struct vector_ops {
                           size_t n);
 };
 
-extern const struct vector_ops vector_scalar, vector_avx2, vector_avx512;
+extern const struct vector_ops vector_scalar, vector_avx2, vector_avx512,
+    vector_neon;
 
 static inline float vector_load_one(const void *src, enum dtype type, size_t i)
 {

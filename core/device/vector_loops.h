@@ -68,7 +68,6 @@ static void loop_add_into_wire(void *wire, enum dtype type, const float *acc,
 
 const struct vector_ops VECTOR_OPS = {
     .name = VECTOR_NAME,
-    .rank = LANES,
     .cast = loop_cast,
     .cast_scaled = loop_cast_scaled,
     .add = loop_add,

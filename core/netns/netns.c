@@ -4,6 +4,7 @@
 #include "netns/netns.h"
 
 #include "base/base.h"
+#include "base/process.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,6 +28,8 @@ struct netns {
     char address[NETNS_HOSTS][32];
 };
 
+static const double command_s = 60;
+
 // Runs a command. 0, or -1 after fail() with the first line of its output.
 static int command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -39,18 +42,10 @@ static int command(const char *fmt, ...)
     va_end(ap);
     CHECK(n > 0 && n < (int)sizeof line - 8);
     strcat(line, " 2>&1");
-    FILE *p = popen(line, "re");
-    if (!p)
-        return fail("net: %s: %s", line, strerror(errno));
-    while (fgets(line, sizeof line, p))
-        if (!*said)
-            snprintf(said, sizeof said, "%s", line);
-    said[strcspn(said, "\n")] = '\0';
-    if (pclose(p) == 0)
-        return 0;
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
+    int rc = process_ask(line, command_s, said, sizeof said);
+    if (rc <= 0)
+        return rc;
+    line[n] = '\0';
     return fail("net: %s: %s", line, *said ? said : "failed");
 }
 

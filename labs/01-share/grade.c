@@ -277,8 +277,10 @@ static double least_seconds(int w, double bytes, double a, double b)
     double least = 0;
     for (int have = 1; have < w; have *= 2)
         least += a + bytes / b;
-    for (int m = 1; m <= 2000 && w > 1; m++)
-        least = fmin(least, (w - 2 + m) * (a + bytes / m / b));
+    for (int m = 1; m <= 2000 && w > 1; m++) {
+        double chain = (w - 2 + m) * (a + bytes / m / b);
+        least = chain < least ? chain : least; // gcc 12 for ARM fails at fmin()
+    }
     return least;
 }
 

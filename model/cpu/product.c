@@ -1,4 +1,4 @@
-// product.c - matrix products through oneDNN's C interface.
+// product.c - matrix products by oneDNN, or fp32's by OpenBLAS (sgemm.h).
 //
 // Creating a matmul primitive costs up to a millisecond of code generation. So
 // the first step creates one for each shape, and every later step uses it
@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "model/cpu/onednn.h"
+#include "model/cpu/sgemm.h"
 
 #include <malloc.h>
 #include <omp.h>
@@ -71,6 +72,7 @@ int product_open(struct product **out, const struct kernels *k,
     if (!p)
         return -1;
     keep_freed_memory();
+    sgemm_one_thread();
     *p = (struct product){.k = k,
                           .casts_up = product_casts_up(k->format),
                           .scratch = *scratch};
@@ -142,9 +144,8 @@ static void run_sgemm(const struct product_job *j, const float *a, int lda,
         const float *left = a + (size_t)row * (j->ta ? 1 : lda);
         const float *right = b + (size_t)column * (j->tb ? ldb : 1);
         if (m > 0 && n > 0)
-            DNNL(dnnl_sgemm(j->ta ? 'T' : 'N', j->tb ? 'T' : 'N', m, n, j->k, 1,
-                            left, lda, right, ldb, add ? 1 : 0,
-                            out + (size_t)row * j->n + column, j->n));
+            sgemm(j->ta, j->tb, m, n, j->k, left, lda, right, ldb, add,
+                  out + (size_t)row * j->n + column, j->n);
     }
 }
 

@@ -16,6 +16,9 @@ mark_as_advanced(LOCKSTEP_CLANG)
 set(fuzz_flags -std=gnu11 -g -O1 -D_GNU_SOURCE -fno-omit-frame-pointer
                -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 
+if(CMAKE_CROSSCOMPILING) # clang would compile for this machine
+  set(LOCKSTEP_LIBFUZZER OFF)
+endif()
 if(LOCKSTEP_CLANG AND NOT DEFINED LOCKSTEP_LIBFUZZER)
   set(fuzz_probe ${CMAKE_BINARY_DIR}/CMakeFiles/fuzz_probe)
   file(WRITE ${fuzz_probe}.c "#include <stddef.h>\n#include <stdint.h>\n"

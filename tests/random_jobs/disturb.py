@@ -17,10 +17,12 @@ class Victim:
     def __init__(self, child, out, rng, steps):
         self.child, self.out, self.rng, self.steps = child, out, rng, steps
         self.until = time.monotonic() + DEADLINE_S / 2
+        self.sent = 0  # signals that end processes
 
-    def _wait(self, is_there):
+    def _wait(self, is_there, seconds=DEADLINE_S):
         """Looks until something is there. Returns whether the job still runs."""
-        while self.child.poll() is None and time.monotonic() < self.until:
+        until = min(self.until, time.monotonic() + seconds)
+        while self.child.poll() is None and time.monotonic() < until:
             if is_there():
                 return True
             time.sleep(.002)
@@ -36,9 +38,10 @@ class Victim:
         except OSError:
             return False
 
-    def _restarts(self):
+    def says(self, text):
+        """How often a text is in the log."""
         log = self.out / "log.txt"
-        return log.exists() and b"; restart " in log.read_bytes()
+        return log.read_text(errors="replace").count(text) if log.exists() else 0
 
     def wait(self, moment):
         """Waits for a moment. Returns whether the job still runs."""
@@ -48,7 +51,7 @@ class Victim:
             return self.child.poll() is None
         want = rng.randint(0, max(0, self.steps - 2))
         there = self._wait({"step": lambda: self._has_rows(want), "save": self._saves,
-                            "restart": self._restarts}[moment])
+                            "restart": lambda: self.says("; restart ")}[moment])
         if moment == "restart":
             pause = rng.random() * 1.6  # the first restart waits for 1 s
         time.sleep(pause if moment != "save" else pause / 5)
@@ -70,22 +73,53 @@ class Victim:
         """Sends a signal to such a process, or to all workers. Returns whether there was
         one."""
         pids = self.all("worker") if who == "all workers" else [self.find(who)]
-        for pid in pids:
-            try:
-                if pid:
-                    os.kill(pid, number)
-            except ProcessLookupError:
-                continue
+        for pid in filter(None, pids):
+            self.sent += _signal(pid, number)
         return any(pids)
 
     def freeze(self, who, seconds):
         """Stops a process for a while. Returns whether there was one."""
         pid = self.find(who)
-        try:
-            if pid:
-                os.kill(pid, signal.SIGSTOP)
-                time.sleep(seconds)
-                os.kill(pid, signal.SIGCONT)
-        except ProcessLookupError:
+        if not pid or not _signal(pid, signal.SIGSTOP):
             return False
-        return bool(pid)
+        time.sleep(seconds)
+        return _signal(pid, signal.SIGCONT)
+
+    def tear(self, moment):
+        """A server stands still in the middle of a round or a save; meanwhile a worker
+        other than the first is killed. Returns whether both were there."""
+        if not self.wait(moment):
+            return False
+        server = self.find("server")
+        others = [p for p in self.all("worker") if " rank=0 " not in command(p)]
+        if not server or not others or not _signal(server, signal.SIGSTOP):
+            return False
+        self.sent += _signal(self.rng.choice(others), signal.SIGKILL)
+        time.sleep(self.rng.uniform(.1, .8))
+        return _signal(server, signal.SIGCONT)
+
+    def hold(self, restarts, seconds=4):
+        """Stops the workers that are left until the lost one is back, after restart number
+        `restarts`, for which it waits so long. In half of the cases one of them is
+        killed then. Returns what it did."""
+        if not self._wait(lambda: self.says("; restart ") > restarts, seconds):
+            return "nobody came back"
+        held = [p for p in self.all("worker") if _signal(p, signal.SIGSTOP)]
+        joined = self.says(" joins ")
+        self._wait(lambda: self.says(" joins ") > joined, 6)
+        dies = len(held) > 1 and self.rng.random() < .5
+        if dies:
+            self.sent += _signal(held.pop(self.rng.randrange(len(held))), signal.SIGKILL)
+        time.sleep(self.rng.random() * .3)
+        for pid in held:
+            _signal(pid, signal.SIGCONT)
+        return "another one is killed when it is back" if dies else "it comes back in time"
+
+
+def _signal(pid, number):
+    """Sends a signal. Returns whether the process was there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True

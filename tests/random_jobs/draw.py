@@ -100,6 +100,8 @@ def draw_servers(rng, sync):
            "priority": rng.choice((0, 1)), "server_threads": rng.choice((1, 1, 3))}
     if sync == "dps":
         job["servers"] = rng.randint(1, 3)
+    if job["consistency"] == "ssp:1" and rng.random() < .5:
+        job["straggler"] = "0:20"
     if rng.random() < .15:
         job["backup"] = 1
     if rng.random() < .15:
@@ -112,7 +114,8 @@ def draw_elastic(rng):
     long enough to be hit."""
     job = {"sync": rng.choice(("sps", "dps")), "workers": rng.choice((1, 2, 3, 4))}
     job |= draw_servers(rng, job["sync"])
-    job |= {"elastic": 1, "save": rng.randint(1, 4), "steps": rng.randint(10, 24)}
+    job |= {"elastic": 1, "save": rng.randint(1, 4), "steps": rng.randint(10, 24),
+            "consistency": rng.choice(("bsp", "bsp", "ssp:1", "asp"))}
     if rng.random() < .5:
         job |= {"heads": 2, "channels": 128, "slice_kb": rng.choice((1, 4))}
     return job
@@ -122,7 +125,7 @@ def draw_way(rng, layers, emulated=False):
     """How its workers agree. `emulated`: whether hosts can be emulated."""
     sync = rng.choice(("local", "ring", "ring", "allreduce", "sps", "dps", "zero", "zero",
                        "outer", "dataparallel", "mesh", "mesh", "mesh", "elastic",
-                       "elastic"))
+                       "elastic", "elastic"))
     if sync == "elastic":
         return draw_elastic(rng)
     job = {"sync": sync}
@@ -158,13 +161,6 @@ def draw_way(rng, layers, emulated=False):
     return job
 
 
-def is_refused_late(job):
-    """Whether only a job that runs refuses its settings: zero with slices of unequal
-    length, whose sums have an order."""
-    tp = sizes(job)["tp"]
-    return job["sync"] == "zero" and (job["heads"] % tp or job["vocab_size"] % tp)
-
-
 def _without_unread(lockstep, job, kept):
     """Leaves out what its way does not read, so that more draws are accepted."""
     for _ in range(30):
@@ -190,7 +186,7 @@ def draw_job(rng, lockstep, emulated=False):
         job |= {**draw_rule(rng), **draw_way(rng, job["layers"], emulated)} | forced
         if "mesh" in forced:
             job.pop("workers", None)
-        if not is_refused_late(job) and not _without_unread(
+        if not _without_unread(
                 lockstep, job, ("sync", "model", "batch", *forced)):
             return job
     raise ValueError("1000 draws, and no job that can start")

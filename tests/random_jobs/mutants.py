@@ -56,9 +56,12 @@ MUTANTS = {
          "if (n != SIZE_MAX || !law_mesh_order_matters(t->replicas, wire))")]),
     "save-has-a-deadline": ("D11: the others wait for a save for timeout= only", [
         ("train/save.c",
-         "    return own_pace ? part(save) : cluster_work(save->t->cluster, part, save);",
+         "    return own_pace ? sync_work(save->t->sync, part, save)\n"
+         "                    : cluster_work(save->t->cluster, part, save);",
          "    int rc = part(save);\n"
          "    return own_pace ? rc : cluster_check(save->t->cluster, rc);")]),
+    "busy-not-heard": ("D11: servers do not know of a worker's save at its own pace", [
+        ("ps_server/peers.c", "    s->peers[rank].busy_ns = now_ns();\n", "")]),
     "stale-copies": ("D12: 16-bit copies of aligned tensors are stale", [
         ("train/slices.c", "        model_copy(t->model)->fresh = false;\n    return 0;",
          "        (void)0;\n    return 0;")]),
@@ -88,8 +91,8 @@ MUTANTS = {
     "last-micro-batch-alone": ("zero: sums of earlier micro-batches are lost", [
         ("zero/blocks.c", "    *summed = true;\n", "    *summed = false;\n")]),
     "prunes-one-more": ("keep=N keeps one checkpoint less", [
-        ("train/folder.c", "for (int i = keep; keep && !rc",
-         "for (int i = keep - (keep > 1); keep && !rc")]),
+        ("train/folder.c", "    if (rc || !keep || count <= keep)",
+         "    keep -= keep > 1;\n    if (rc || !keep || count <= keep)")]),
     "last-rank-not-merged": ("steps.csv lacks the rows of the last rank", [
         ("core/telemetry/merge.c", "    for (int r = 0; r < world; r++) {\n"
          "        if (text_into", "    for (int r = 0; r < world - 1; r++) {\n"

@@ -163,12 +163,12 @@ def _check_memory(summary, out):
                     f"was {forecast}")
 
 
-def _check_saved(job, out):
+def check_saved(job, out):
     """The newest checkpoints of save= and keep=, and no others."""
     every, keep = job.get("save", 0), job.get("keep", 2)
     steps = sorted({*range(every, job["steps"] + 1, every), job["steps"]}) if every else []
     want = {f"checkpoint-{step}" for step in steps[-keep if keep else 0:]}
-    found = {p.name for p in out.glob("checkpoint-*")}
+    found = {p.name for p in out.glob("checkpoint-*") if "aside" not in p.name}
     if not is_loose(job) and found != want:
         raise Wrong(f"{out.name}: lacks {sorted(want - found)}, has {sorted(found - want)} "
                     "in addition")
@@ -184,6 +184,17 @@ def check_ranks(job, rows, out):
         if first_of.setdefault(step, mine) != mine:
             raise Wrong(f"{out.name}: norm and rate of step {step}, rank {rank} are {mine}, "
                         f"another rank has {first_of[step]}")
+
+
+def _check_bound(job, rows, out):
+    """Under ssp:K all workers pull the first parameters. Until a worker pushes its first
+    gradient, each other one may push K + 1."""
+    kind, _, bound = job.get("consistency", "bsp").partition(":")
+    most = (world(job) - 1) * (int(bound or 0) + 1)
+    lags = [int(row["lag"]) for (step, _), row in rows.items() if step == 1]
+    if kind == "ssp" and max(lags) > most:
+        raise Wrong(f"{out.name}: {max(lags)} updates came before a worker's first push, "
+                    f"{most} may")
 
 
 def check_run(job, out):
@@ -202,7 +213,8 @@ def check_run(job, out):
     _check_bytes(job, rows, run, out)
     _check_memory(summary, out)
     check_ranks(job, rows, out)
-    _check_saved(job, out)
+    _check_bound(job, rows, out)
+    check_saved(job, out)
     steps = job["steps"] - sum(r["skipped"] != "0" for at, r in rows.items() if not at[1])
     tokens = steps * job["batch"] * job["accum"] * job["context"] * sizes(job)["dp"]
     if not is_loose(job) and abs(summary["tokens"] - tokens) > .5:

@@ -81,7 +81,11 @@ ONE_WORKER = (
 # When a job that is disturbed has the bits of one that is not: all numbers of
 # steps.csv, and the files of the last checkpoint.
 Again = collections.namedtuple("Again", "when holds promise")
+BETWEEN = "the same bits if the loss was between two steps, but for rows not yet written"
 AGAIN = (
+    Again("`elastic=1` with one worker, not in fp16: the servers have all that it needs",
+          lambda j: j.get("elastic") and world(j) == 1 and j["precision"] != "fp16",
+          BETWEEN),
     Again("`consistency=ssp:K`, `asp`, `backup=N`: the order of arrival counts",
           is_loose, "nothing; `lockstep verify` finds nothing wrong"),
     Again("`elastic=1`, and a worker was lost: the others went on without it",
@@ -124,9 +128,10 @@ def first(table, job):
     return next(row for row in table if row.holds(job))
 
 
-def bits_after_loss(job):
-    """Whether a job has the bits of an undisturbed one even if it lost processes."""
-    return first(AGAIN, job).promise == "the same bits"
+def bits_after_loss(job, between=False):
+    """Whether a job has the bits of an undisturbed one even if it lost processes.
+    `between`: between two steps."""
+    return first(AGAIN, job).promise in ("the same bits", between and BETWEEN)
 
 
 def _bound(number):

@@ -6,13 +6,14 @@ import signal
 import subprocess
 
 from disturb import MOMENTS, Victim
-from draw import draw_way, is_refused_late
-from oracle import (alone, check_ranks, check_run, compare_alone, compare_bits, compare_files,
+from draw import draw_way
+from oracle import (alone, check_ranks, check_run, check_saved, compare_alone, compare_bits, compare_files,
                     compare_means, latest, rows_of, skips)
 from promise import ONE_WORKER, SAME_BITS, bits_after_loss, first, is_loose, sizes, \
     world
 from run import Wrong
 
+RESTARTS = 4  # of a job that signals hit
 ROSE = .7  # nats that the loss of a disturbed elastic job may be above the undisturbed
 
 
@@ -28,13 +29,18 @@ def compare_runs(out, other, what):
     compare_files(out, other, what)
 
 
-def check_disturbed(case, job, out, whole):
-    """What a job promises that lost processes, and ended well nevertheless."""
+def check_disturbed(case, job, out, whole, between=False):
+    """What a job promises that lost processes, and ended well nevertheless. `between`:
+    it lost them between two steps."""
     case.lockstep.verify(out)
-    if bits_after_loss(job):
-        compare_runs(out, whole, "the undisturbed job")
-        return
     rows = rows_of(out)
+    if bits_after_loss(job, between):
+        other = rows_of(whole)
+        if job.get("elastic"):  # a step that was made may lack its row
+            other = {at: row for at, row in other.items() if at in rows}
+        compare_bits(rows, other, "the undisturbed job")
+        compare_files(out, whole, "the undisturbed job")
+        return
     check_ranks(job, rows, out)
     last = max(step for step, _ in rows)
     if not is_loose(job) and last != job["steps"]:
@@ -49,11 +55,17 @@ def check_disturbed(case, job, out, whole):
                     f"undisturbed job with {ends[1]:.5g}")
 
 
-def slow(job, rng):
-    """An elastic job that still trains when a worker comes back after a second."""
-    if not job.get("elastic"):
-        return job
-    return {**job, "straggler": f"{rng.randrange(world(job))}:40"}
+def check_losses(case, job, victim, status, line):
+    """Only those are lost that a signal hit: nobody starts again more often than
+    processes were ended, and the job ends well as long as restarts= lasts."""
+    restarts = victim.says("; restart ")
+    again = victim.says("was dead when the others ended")  # then all start again
+    if restarts > victim.sent + again:
+        raise Wrong(f"{victim.out.name} ({case.note}): {restarts} restarts after "
+                    f"{victim.sent} signals")
+    if status and "restart" not in line and victim.sent <= RESTARTS and not \
+            (again and job.get("elastic")):
+        raise Wrong(f"{victim.out.name} ({case.note}): exit status {status}: {line}")
 
 
 def whole_of(case, job):
@@ -105,7 +117,7 @@ def death(case, rng):
         return
     out = case.folder / "death"
     case.lockstep.train(more, out)
-    check_disturbed(case, job, out, whole_of(case, job))
+    check_disturbed(case, job, out, whole_of(case, job), between=True)
 
 
 def kill(case, rng):
@@ -113,7 +125,7 @@ def kill(case, rng):
     user if the launcher was hit or an elastic job lost too many workers."""
     job, out = saving(case.job), case.folder / "kill"
     whole = whole_of(case, job)
-    child = case.lockstep.start({**slow(job, rng), "restarts": 4}, out)
+    child = case.lockstep.start({**job, "restarts": RESTARTS}, out)
     victim = Victim(child, out, rng, job["steps"])
     hit, stopped = [], False
     for _ in range(rng.choice((1, 1, 2, 3))):
@@ -121,13 +133,37 @@ def kill(case, rng):
         who = rng.choice(("worker", "worker", "worker", "server", "carrier", "launcher",
                           "all workers"))
         number = rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
+        restarts = victim.says("; restart ")
         if victim.wait(moment) and victim.send(who, number):
             hit.append(f"{signal.Signals(number).name} to {who} in {moment}")
             stopped = stopped or who == "launcher"
+            if job.get("elastic") and who == "worker":
+                hit.append(victim.hold(restarts))
     case.note = "; ".join(hit)
     status, line = case.lockstep.finish(child, out)
-    if status and not stopped and "restart" not in line and not job.get("elastic"):
-        raise Wrong(f"kill ({case.note}): exit status {status}: {line}")
+    # without its servers an elastic job loses all workers
+    if not stopped and not (job.get("elastic") and "to server" in case.note):
+        check_losses(case, job, victim, status, line)
+    if status:
+        go_on(case, job, out, restarts=0)
+    check_disturbed(case, job, out, whole)
+
+
+def torn(case, rng):
+    """A worker of an elastic job is killed in a save or a round that cannot end, because
+    a server stands still."""
+    job, out = saving(case.job), case.folder / "torn"
+    if not job.get("elastic"):
+        return
+    if job["heads"] * 16 > job["channels"]:  # so large that a save can be hit
+        job |= {"channels": 64 * job["heads"], "slice_kb": 1, "save": 1}
+    whole = whole_of(case, job)
+    child = case.lockstep.start({**job, "restarts": RESTARTS}, out)
+    victim = Victim(child, out, rng, job["steps"])
+    case.note = "; ".join(moment for moment in rng.choices(("save", "save", "step"), k=2)
+                          if victim.tear(moment))
+    status, line = case.lockstep.finish(child, out)
+    check_losses(case, job, victim, status, line)
     if status:
         go_on(case, job, out, restarts=0)
     check_disturbed(case, job, out, whole)
@@ -139,8 +175,6 @@ def again(case, rng):
     more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": 2,
             "inject_rank": rng.randrange(world(job))}
     more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}"
-    if job.get("elastic"):
-        more = slow({**more, "steps": more["steps"] + 20}, rng)
     if job["sync"] == "local" or not case.lockstep.accepts(more):
         return
     out = case.folder / "again"
@@ -148,8 +182,17 @@ def again(case, rng):
     straight = {**job, "schedule": "constant", "steps": more["steps"]}
     whole = case.folder / "straight"
     case.lockstep.train(straight, whole)
-    case.lockstep.train({**more, "schedule": "constant"}, out, resume="auto")
-    check_disturbed(case, straight, out, whole)
+    child = case.lockstep.start({**more, "schedule": "constant"}, out, resume="auto")
+    victim = Victim(child, out, rng, more["steps"])
+    if job.get("elastic"):
+        case.note = victim.hold(0, 30)
+    victim.sent += 1  # by inject=
+    status, line = case.lockstep.finish(child, out)
+    if victim.sent <= more["restarts"]:
+        check_losses(case, job, victim, status, line)
+    if status:
+        go_on(case, straight, out)
+    check_disturbed(case, straight, out, whole, between=True)
 
 
 def freeze(case, rng):
@@ -254,10 +297,15 @@ def full_disk(case, rng):
 
 # ---- resumes
 
+def number(checkpoint):
+    """The step of a checkpoint."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
 def checkpoints(out, before):
     """The checkpoints of a run of steps before one, in order."""
-    found = [(int(p.name.rpartition("-")[2]), p) for p in out.glob("checkpoint-*")]
-    return [p for step, p in sorted(found) if step < before]
+    found = [p for p in out.glob("checkpoint-*") if "aside" not in p.name]
+    return sorted((p for p in found if number(p) < before), key=number)
 
 
 def resume(case, rng):
@@ -279,7 +327,7 @@ def rewind(case, rng):
     """The same folder goes back to an older checkpoint with another learning rate, twice
     as long, and is stopped and continued on the way."""
     job = {**saving(case.job), "keep": 0}
-    start = case.folder / "start"
+    start, keep = case.folder / "start", case.job.get("keep", 2)
     case.lockstep.train(job, start)
     marks = checkpoints(start, job["steps"])
     if not marks:
@@ -289,12 +337,19 @@ def rewind(case, rng):
     other = {**job, "lr": job["lr"] / 4, "steps": job["steps"] + rng.randint(0, 3)}
     straight = case.folder / "straight"
     case.lockstep.train(other, straight, resume=mark)
-    more = {**other, "restarts": 2}
+    more = {**other, "restarts": 2, "keep": keep}
     if job["sync"] != "local" and rng.random() < .5:
         more["inject"] = f"kill:{rng.randint(1, other['steps'])}"
         if not case.lockstep.accepts(more):
             del more["inject"]
     case.lockstep.train(more, back, resume=back / mark.name)
+    if not (job.get("elastic") and "inject" in more):  # worker 0 may have been away
+        check_saved(more, back)
+    later = {p.name for p in checkpoints(start, job["steps"] + 1) if number(p) > number(mark)}
+    aside = {p.name.partition(".")[0] for p in back.glob("checkpoint-*.aside-1")}
+    if aside != later:
+        raise Wrong(f"rewound to {mark.name}: {sorted(aside)} were put aside, not "
+                    f"{sorted(later)}")
     if bits_after_loss(job) and not is_loose(job):
         found, rows = rows_of(straight), rows_of(back)
         compare_bits({at: row for at, row in rows.items() if at in found}, found,
@@ -314,7 +369,7 @@ def other_way(case, rng):
         dp = sizes(other)["dp"]
         if not total % dp and not is_loose(other) and not other.get("elastic"):
             other |= {"accum": total // dp, "eval_batches": 2}
-            if not is_refused_late(other) and case.lockstep.accepts(other):
+            if case.lockstep.accepts(other):
                 break
     else:
         return
@@ -360,7 +415,7 @@ def look(case, rng):
 
 
 STORIES = {"quiet": (quiet, 2), "twin": (twin, 4), "death": (death, 2), "kill": (kill, 4),
-           "again": (again, 1),
+           "again": (again, 1), "torn": (torn, 0),
            "freeze": (freeze, 1), "thaw": (thaw, .5), "term": (term, 1.5),
            "slow_disk": (slow_disk, 1), "full_disk": (full_disk, 1),
            "resume": (resume, 1.5), "rewind": (rewind, 1.5), "other_way": (other_way, 2),
@@ -370,7 +425,7 @@ STORIES = {"quiet": (quiet, 2), "twin": (twin, 4), "death": (death, 2), "kill": 
 def draw_story(rng, job):
     """The name of a story. Elastic jobs mostly lose somebody."""
     if job.get("elastic") and rng.random() < .7:
-        return rng.choice(("kill", "kill", "death", "again", "again"))
+        return rng.choice(("kill", "death", "again", "again", "torn", "torn"))
     names = list(STORIES)
     return rng.choices(names, [STORIES[n][1] for n in names])[0]
 

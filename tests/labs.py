@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -433,7 +434,9 @@ def judge_exports(out):
         export.export("F26", tree, lab.every())
         complaints += judge_secrets(tree)
         first, *others = lab.every()
-        complaints += judge_tree(tree, first)  # builds what all labs need
+        complaints += judge_tree(tree, first)  # with nothing from this tree
+        shutil.rmtree(tree / "labs/out/build")
+        (tree / "labs/out/build").symlink_to(pathlib.Path(out).resolve())
         complaints += at_once(functools.partial(judge_tree, tree), others)
     return complaints
 

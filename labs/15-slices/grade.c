@@ -344,7 +344,8 @@ static void layers(struct lab_case *k, bool back)
             want_layer(k, w, shapes[s][0], shapes[s][1], shapes[s][2], back);
     for (int i = 0; i < 3 && lab_hidden(k); i++)
         want_layer(k, (int)lab_pick(k, 7, MOST_HIDDEN), lab_pick(k, 8, 20),
-                   lab_pick(k, 5, 30), lab_pick(k, 40, 150), back);
+                   lab_pick(k, 5, 24) + 20 * (size_t)i, lab_pick(k, 40, 150),
+                   back);
 }
 
 static void forward(struct lab_case *k)

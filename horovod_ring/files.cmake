@@ -49,3 +49,4 @@ endif()
 lockstep_test(ring_virtual LINKS ring_virtual zero law group_cases sync_cases
                                  virtual_world)
 lockstep_test(mistakes LINKS horovod_ring sync_cases)
+lockstep_test(own_norm LINKS horovod_ring sync_cases)

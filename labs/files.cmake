@@ -15,6 +15,19 @@ if(TARGET test_folder_crash)
   endforeach()
 endif()
 
+# Lab 0 is not graded. Every line that its program prints in the steps of the handout
+# must stand there.
+add_executable(house labs/by_hand/house.c)
+add_test(NAME lab_by_hand
+         COMMAND bash -c "
+           says() { sed 's/^    //' labs/by_hand/README.md | grep -qxF -- \"$1\" ||
+             { echo \"not in README.md: $1\"; exit 1; }; }
+           { $<TARGET_FILE:house>; $<TARGET_FILE:house> 2 | head -3; } |
+             while IFS= read -r line; do says \"$line\"; done &&
+           test $($<TARGET_FILE:house> 4 | grep -c worker) = 12 &&
+           ! $<TARGET_FILE:house> 3"
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+
 file(GLOB lab_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS labs/[0-9]*)
 if(NOT LOCKSTEP_SANITIZE) # labs/grade adds sanitizers itself
   add_library(lab_check OBJECT labs/check.c)

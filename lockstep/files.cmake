@@ -25,6 +25,7 @@ add_executable(lockstep
   lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/mesh_case.c
   lockstep/mesh_search.c lockstep/mesh_table.c lockstep/pin.c lockstep/place.c
   lockstep/own_words.c lockstep/plan_lines.c lockstep/predict.c lockstep/predict_ways.c
+  lockstep/prepare.c
   lockstep/restart.c lockstep/sample.c lockstep/settle.c lockstep/simulate.c
   lockstep/simulate_mesh.c lockstep/simulate_op.c lockstep/simulate_pipeline.c
   lockstep/simulation.c

@@ -15,6 +15,7 @@ static const struct command *const commands[] = {
     &command_pin,      &command_enter,  &command_bench,    &command_predict,
     &command_simulate, &command_watch,  &command_watchdog, &command_fit,
     &command_explain,  &command_demo,   &command_probe,    &command_plan,
+    &command_prepare,
 };
 
 enum { NCOMMANDS = sizeof commands / sizeof *commands };

@@ -7,7 +7,7 @@ lockstep_library(study
 find_package(Python3 COMPONENTS Interpreter)
 include(tests/long.cmake)
 if(Python3_FOUND)
-  set(tests study hostile answers verify experiments doctor_hosts)
+  set(tests study hostile answers notebook verify experiments doctor_hosts)
   # What only Python does is not done again under a sanitizer.
   if(NOT LOCKSTEP_SANITIZE)
     list(APPEND tests stranger)

@@ -59,7 +59,8 @@ static int choose_servers(const struct sync *s, struct ps_job *j)
     if (j->servers > PS_MAX_WORLD)
         return fail("servers= names %d servers; at most %d are possible",
                     j->servers, PS_MAX_WORLD);
-    j->beside = s->job.backend->servers < 0 && j->servers == j->world;
+    j->beside = s->job.backend->servers < 0 && j->servers == j->world &&
+                !s->job.servers_apart;
     return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "sync/copies.h"
 #include "sync/fault.h"
 #include "sync/mistakes.h"
+#include "sync/own_norm.h"
 #include "sync/slots.h"
 
 #include <math.h>
@@ -147,7 +148,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
             cluster_job_rank(job->cluster->ranks, job->cluster->rank))
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||
-        mistakes_check(s) || ops->open(s) ||
+        mistakes_check(s) || own_norm_check(s) || ops->open(s) ||
         (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
     return s;
@@ -200,6 +201,7 @@ int sync_ready(struct sync *s, int b)
     s->next_bucket++;
     if (b == 0 && fault_gradient(s))
         return -1;
+    own_norm_add(s, b);
     if (s->ops->merge)
         return 0; // gradients stay where they are
     if (s->copies)
@@ -394,6 +396,7 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
         return -1;
     uint64_t start = now_ns();
     int rc = take_step(s, in, out);
+    out->own_norm = own_norm_take(s, in);
     if (!s->counts)
         out->used = out->skipped ? 0 : s->job.cluster->world;
     s->step_ns += now_ns() - start;

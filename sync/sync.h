@@ -71,6 +71,7 @@ struct sync_job {
     // long.
     double slowdown;
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
+    bool servers_apart; // on hosts without a worker, however many there are
     bool restarted; // the fault of inject= happened before this start
 };
 
@@ -87,6 +88,7 @@ struct sync_in {
 struct sync_out {
     float grad_norm; // of the mean gradient, before clipping; with merge(): of
                      // this worker's own gradient
+    double own_norm; // with own_norm=1: of this worker's own gradient; else 0
     bool skipped; // the norm is not finite, so no worker updated; with merge():
                   // so this worker did not
     bool dropped; // this worker's gradient came too late and was not used
@@ -129,13 +131,14 @@ struct sync {
     // them in params; sync_whole() completes them.
     bool own_update;
     bool copy_only;
-    bool counts;      // set by open(): step() fills out->used. Else each update
-                      // takes in the gradients of all workers
-    bool coming;      // parts of params or of job.copy are on their way
-    int alone;        // with merge(): steps since all params were the same
-    int next_bucket;  // sync.c checks the order of calls
-    bool overlap;     // false: buckets wait for the whole backward pass
-    uint64_t calls;   // of sync_step
+    bool counts;     // set by open(): step() fills out->used. Else each update
+                     // takes in the gradients of all workers
+    bool coming;     // parts of params or of job.copy are on their way
+    int alone;       // with merge(): steps since all params were the same
+    int next_bucket; // sync.c checks the order of calls
+    double own_squares; // own_norm.c: of the buckets of this step so far
+    bool overlap;       // false: buckets wait for the whole backward pass
+    uint64_t calls;     // of sync_step
     uint64_t left_ns; // when the last call returned, plus the time waited since
     // Set by open() and sync_bcast(). late: the group was running when this
     // worker joined it. Then joined: steps that the group had made since it

@@ -8,12 +8,16 @@ steps, so that the test knows every figure that the report must have.
 
 import csv
 import json
+import math
 import pathlib
 import re
 import shutil
 import tempfile
 
+import made
 from fabricated import STEPS, answer, change, declare, lockstep, rewrite, study, table, taken
+from lockstep import measures
+from lockstep.study import Study
 
 def sentences(single, folder):
     """The report says which cell is first and last, and by how much. If two cells
@@ -436,6 +440,26 @@ def watches(single, folder):
     assert "no run has begun" in lockstep("watch", folder, status=1).stderr
 
 
+def noise(_, folder):
+    """The noise scale of gradients whose mean has the square G2, and whose noise has S
+    for one sequence: S / G2."""
+    run, g2, s = made.run(folder / "noise", world=2), 0.25, 12.0
+    rows = list(csv.DictReader((run / "steps.csv").read_text().splitlines()))
+    for row in rows:
+        early = int(row["step"]) <= 10  # the first half does not count
+        row["grad_norm"] = 9 if early else math.sqrt(g2 + s / (2 * made.BATCH))
+        row["own_norm"] = 7 if early else math.sqrt(g2 + s / made.BATCH)
+    made.write(run / "steps.csv", rows)
+    scale = measures.MEASURES["noise_scale"].of
+    assert abs(scale(Study(run).runs[0]) / (s / g2) - 1) < 1e-9
+    for key, value in ("consistency", "asp"), ("elastic", 1), ("backup", 1):
+        change(run, effective={key: value})
+        assert scale(Study(run).runs[0]) is None, key
+        change(run, effective={key: "bsp" if key == "consistency" else 0})
+    made.write(run / "steps.csv", [{**row, "own_norm": 0} for row in rows])
+    assert scale(Study(run).runs[0]) is None
+
+
 def names(folder):
     """Errors in the keys of [experiment] and cells; help lists the figures."""
     path = folder / "bad.ini"
@@ -466,7 +490,7 @@ def main():
                  "eval=0", "threads=1", f"out={single}")
         for part in sentences, doubts, reaches, one_training, \
                 waits_of_a_step, apart, choices, why_last, not_given, \
-                interrupted, joins, watches:
+                interrupted, joins, watches, noise:
             part(single, folder)
         names(folder)
     print("ok")

@@ -80,7 +80,7 @@ def without_data(folder):
             ("memory_timeline", "no run has samples"), ("scaling", "one worker"),
             ("util_timeline", "no run has samples"), ("staleness", "column lag"),
             ("sweep", "[matrix]"), ("heatmap", "[matrix]"), ("speedup", "baseline="),
-            ("loss_seeds", "validation loss"), ("law", "no sweep.txt"),
+            ("loss_seeds", "validation loss"), ("loss_apart", "baseline="), ("law", "no sweep.txt"),
             ("scale", "no simulate.csv")):
         line = error(one, name)
         assert line.startswith(f"{name}: ") and said in line and "\n" not in line, line

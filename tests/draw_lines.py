@@ -130,6 +130,22 @@ def heatmap(study, rates, across):
     assert light == sorted(light, reverse=True), light
 
 
+def loss_apart(folder):
+    """The greatest difference so far, relative, from the losses of the baseline."""
+    def other(s):
+        return 5 - s / 10 + (1e-3 if s in (4, 9) else 1e-4)
+    cells = [("base", {"loss": lambda s: 5 - s / 10}), ("same", {"loss": lambda s: 5 - s / 10}),
+             ("other", {"loss": other})]
+    study = Study(made.study(folder, cells, about="baseline = base\n"))
+    figure, most, points = draw(study, "loss_apart"), 0.0, []
+    figure.panels[0].log = "y"
+    for s in range(1, 21):
+        most = max(most, other(s) / (5 - s / 10) - 1)
+        points.append((s, most))
+    lines_are(figure.panels[0], [(rgb(BACKENDS["ring"]), points)], "loss_apart")
+    assert [k[0] for k in figure.keys] == ["other"], figure.keys
+
+
 def loss_seeds(folder):
     """Means and bands over seeds, a panel for each rate."""
     def val(i):
@@ -351,4 +367,4 @@ def all_of(m, target):
     by_time(m)
 
 
-ALONE = (loss, sweep, loss_seeds, bandwidth, scaling, of_a_gpu, of_files, pipeline)
+ALONE = (loss, sweep, loss_apart, loss_seeds, bandwidth, scaling, of_a_gpu, of_files, pipeline)

@@ -82,6 +82,24 @@ def judge_with(job):
         assert abs(law["exchange_s"] / want - 1) < 0.05, (sync, law, want)
 
 
+def judge_bytes(job):
+    """The bytes that workers count are those of the law, with servers on the workers'
+    hosts and on hosts of their own."""
+    for hosts, share in (3, 4 / 3), (6, 1):
+        out = f"hosts{hosts}"
+        done = job.run("train", *MODEL, "sync=dps", "workers=3", "servers=3",
+                       f"net=?1gbit,hosts={hosts}", f"out={out}", rights=True)
+        assert done.returncode == 0, done
+        if "unshaped" in done.stderr:
+            return
+        run, summary = (json.loads(pathlib.Path(job.folder, out, name).read_text())
+                        for name in ("run.json", "summary.json"))
+        law = run["law"]["bytes_tx"]
+        assert abs(law / (4 * run["model"]["parameters"] * share) - 1) < 0.01, (law, run)
+        assert abs(summary["bytes_tx_per_worker_step"]["push"] / law - 1) < 0.01, (
+            hosts, summary["bytes_tx_per_worker_step"], law)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "text.txt").write_text("the quick brown fox " * 500)
@@ -89,6 +107,7 @@ def main():
         judge_without(job)
         if os.geteuid() == 0:
             judge_with(job)
+            judge_bytes(job)
     print("net=RATE and net=?RATE")
 
 

@@ -188,6 +188,8 @@ OTHERS = {"experiments/results/x/" + name: text for name, text in {
     "workers.csv": "cell,worker,utilisation\none,0,0.5\none,1,0.75\n",
     "curves.csv": "cell,step,loss\none,1,4\none,30,4\nring wire=fp16,1,4.002\n"
                   "ring wire=fp16,30,5\n",
+    "loss_apart.csv": "what,name,y\nline,ring wire=fp16,1e-4\nline,ring wire=fp16,"
+                      "3e-4\npoint,ring wire=fp16,1\n",
     "validations.csv": "cell,step,val_loss,train_s\none,8,4,1\none,16,3,2\n",
 }.items()}
 
@@ -224,6 +226,8 @@ CASES = [
     (other("table", "to 3.30, s", "one | 9"), True),
     (other("curves", "losses apart", "ring wire=fp16 | 5e-04"), False),
     (other("curves", "losses apart", "ring wire=fp16 | 4e-04"), True),
+    (other("loss_apart", "losses apart, all steps", "ring wire=fp16 | 3e-04"), False),
+    (other("loss_apart", "losses apart, all steps", "ring wire=fp16 | 1e-04"), True),
     ({"experiments/x.md": table("cell | dp, MB", "dp2 | 6.6"),
       "experiments/results/x/predict.csv": "cell,dp_mb\ndp2,6.57\n"}, False),
     ({"experiments/x.md": table("cell | dp, MB", "dp2 | 6.5"),

@@ -55,6 +55,12 @@ HEADS = {
     "dp, MB": cells("predict.csv", "dp_mb"),
     "pp, MB": cells("predict.csv", "pp_mb"),
     "tp, MB": cells("predict.csv", "tp_mb"),
+    "gradients, MB": cells("predict.csv", "mb"),
+    "computing, ms": cells("predict.csv", "compute_s", scale=1e3),
+    "exchange, ms": cells("predict.csv", "simulated_s", scale=1e3),
+    "efficiency, nothing hidden": cells("predict.csv", "efficiency_bare"),
+    "efficiency, hidden behind backward": cells("predict.csv", "efficiency_hidden"),
+    "noise scale": runs("noise_scale"),
 }
 SPEEDUP = "speed-up"
 TARGET = re.compile(r"(to|tokens to) (\d+\.\d+)(?:, s)?$")
@@ -63,6 +69,7 @@ VALIDATION = re.compile(r"loss at (\d+)$")  # the validation loss at a step
 SECONDS = re.compile(r"s to step (\d+)$")  # the time of all steps until then
 REACHED = re.compile(r"s to loss (\d+\.\d+)$")  # to a validation loss
 APART = "losses apart"  # of the first 20 steps, relative, from those of the base
+APART_ALL = "losses apart, all steps"  # the same of all steps, as the figure shows it
 STEPS = 20
 
 
@@ -137,6 +144,11 @@ class Results:
             return [100 * v for v in found]
         if head == APART:
             return [self.apart(keys)]
+        if head == APART_ALL:
+            cell = self.of(keys)[0]["cell"]
+            found = [number(r, "y") for r in self.read("loss_apart.csv")
+                     if r["what"] == "line" and r["name"] == cell]
+            return [max(found)] if found else []
         if any(p.match(head) for p in (VALIDATION, SECONDS, REACHED)):
             return [self.validated(head, curve) for curve in self.curves(keys)]
         if head not in HEADS:

@@ -218,6 +218,20 @@ def is_stopped(ini, out):
     assert lockstep("compare", out).returncode == 1
 
 
+def runs_only(ini, folder):
+    """only= runs the cells whose names begin with it."""
+    out = folder / "only"
+    done = lockstep("run", ini, "only=tw", "repeat=1", "batch=2", f"out={out}")
+    assert done.returncode == 0 and "[1/1] twice batch=2" in done.stderr, done.stderr
+    with open(out / "runs.csv", newline="") as f:
+        assert [r["cell"] for r in csv.DictReader(f)] == ["twice batch=2"]
+    done = lockstep("run", ini, "only=third", f"out={folder / 'none'}")
+    assert done.returncode == 1 and done.stderr == (
+        "lockstep: only=third: no [cell NAME] begins with this; the names: plain, "
+        "twice\n"), done.stderr
+    assert not (folder / "none").exists()
+
+
 def begins_anew(folder):
     """fresh=1 removes all runs of the folder, other cells' too, and all that describes
     them, before the first new run. A copy of an INI file of another name goes, too."""
@@ -460,6 +474,7 @@ def main():
         repeats_are_equal(out, folder)
         reports(out)
         reports_elsewhere(out, folder)
+        runs_only(ini, folder)
         begins_anew(folder)
         faults_are_settings(folder)
         adds_paces(out / "cells" / "plain_batch=2" / "r1", folder)

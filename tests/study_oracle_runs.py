@@ -216,7 +216,8 @@ class Run:
             "bubble_share": self.waits if staged else None,
             "law_bubble_share": self.law["bubble_share"] if staged else None,
             "timetable_bubble_share": plan.get("bubble_share"),
-            "timetable_step_s": times(plan.get("step_s"), factor)}
+            "timetable_step_s": times(plan.get("step_s"), factor),
+            "noise_scale": None}  # no run here has own_norm=1
 
     def last_step(self):
         """Of a run that was stopped: its rows may not be merged yet."""

@@ -12,7 +12,7 @@ law_exchange_s lag_mean peak_memory_bytes restarts steps_lost seconds_lost
 server_peak_memory_bytes best_val_loss_nats tokens processor_taken_share
 involuntary_switches_per_s gpu_util_share gpu_peak_memory_bytes gpu_power_w
 bubble_share law_bubble_share timetable_bubble_share timetable_step_s speedup
-seconds_to_target tokens_to_target""".split()
+seconds_to_target tokens_to_target noise_scale""".split()
 FIXED = """backend precision wire net workers servers global_batch
 oversubscribed""".split()
 MIB = 1 << 20

@@ -22,7 +22,7 @@ static const char small[] = "tests/golden/small.bpe";
 static struct symbols open_vocab(const char *path)
 {
     struct symbols s;
-    if (symbols_bpe(&s, path))
+    if (symbols_vocab(&s, path))
         wrong("%s", fail_message());
     return s;
 }

@@ -110,6 +110,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->loss = t->loss;
     row->lr = (double)in.lr;
     row->grad_norm = (double)out.grad_norm;
+    row->own_norm = out.own_norm;
     row->loss_scale = (double)t->scale.scale;
     row->skipped = out.skipped;
     row->dropped = out.dropped;

@@ -21,6 +21,7 @@
 #include "train/lend.h"
 #include "train/parts.h"
 #include "train/place.h"
+#include "train/run_law.h"
 #include "train/run_state.h"
 #include "train/shape.h"
 #include "train/slices.h"
@@ -406,6 +407,7 @@ static int open_sync(struct trainer *t)
         .spans = t->observe.spans,
         .slowdown = slowdown(t),
         .parts = t->parts,
+        .servers_apart = !run_law_beside(&t->run, t->members->world),
         .restarted = t->restarts > 0,
     };
     t->sync = sync_open(way->strategy, &job);

@@ -13,7 +13,8 @@
 // these, and the keys of gradients' buckets. "outer" has no such keys, since
 // its gradients do not travel.
 #define OF_ANY "staging", "inject", "inject_rank"
-#define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb"
+#define OF_ALL                                                                 \
+    OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb", "own_norm"
 
 // Keys for the backends where sync/sync.c itself updates the parameters.
 #define OF_UPDATED OF_ALL, "mistake_two_updates", "mistake_local_clip"

@@ -72,7 +72,8 @@ static const struct key rows[] = {
  .words = WORDS("bytes", "chars"),
  .help = "the tokens of a text: its bytes, or its characters"},
 {"data", "vocab", "", KEY_TEXT, AT(vocab), .local = true, .unit = "path",
- .help = "the file vocab.bpe of GPT-2: tokens are its byte pairs instead"},
+ .help = "the file vocab.bpe of GPT-2, or a vocab.txt of BERT: tokens are its "
+         "byte pairs, or its pieces of words, instead"},
 {"data", "val_fraction", "0.1", KEY_NUMBER, AT(val_fraction), 0, 0.9,
  .unit = "share",
  .help = "share of the text, from its end, held out for validation; 0: none"},
@@ -370,6 +371,9 @@ static const struct key rows[] = {
 {"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
  .local = true,
  .help = "the rank that inject= hits"},
+{"backend", "own_norm", "0", KEY_INT, SET(own_norm), 0, 1,
+ .help = "1: record the norm of each worker's own gradient, for the gradient "
+         "noise scale"},
 
 // Mistakes that training programs are known to make. A key turns one on, so
 // that its effect can be seen. Every run with a mistake says so.

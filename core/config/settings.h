@@ -107,6 +107,7 @@ struct sync_settings {
     char lab[CONFIG_PATH]; // a shared object with a student's function
     struct sync_fault inject;
     int inject_rank;
+    int own_norm;                                // bool
     int mistake_two_updates, mistake_local_clip; // bool: sync/mistakes.h
 };
 

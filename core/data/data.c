@@ -8,6 +8,7 @@
 #include "data/data.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "data/headers.h"
 #include "data/loader.h"
 #include "data/order.h"
@@ -18,8 +19,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { SOURCE = 1280 };
+enum { SOURCE = 1280, MOST_SYMBOLS = 1 << 26 };
 
 static const char default_root[] = "/usr/include";
 
@@ -43,7 +45,7 @@ static int choose_symbols(struct data *d, const struct data_config *c,
                           const char *text, size_t n)
 {
     if (c->vocab[0])
-        return symbols_bpe(&d->symbols, c->vocab);
+        return symbols_vocab(&d->symbols, c->vocab);
     return c->symbols == DATA_CHARS ? symbols_chars(&d->symbols, text, n)
                                     : symbols_bytes(&d->symbols);
 }
@@ -202,18 +204,35 @@ static int cut(struct data *d)
     return 0;
 }
 
-// Shards need no symbols. With vocab= their tokens can be shown as text.
+// Reads the symbols that `lockstep prepare` wrote. 0, or -1 after fail(); 1 if
+// there are none.
+static int prepared_symbols(struct data *d, const char *folder)
+{
+    char path[SOURCE];
+    if (text_into(path, SOURCE, "%s/symbols.txt", folder))
+        return -1;
+    if (access(path, F_OK))
+        return 1;
+    char *text = file_read(path, MOST_SYMBOLS);
+    int rc = text ? symbols_load(&d->symbols, text) : -1;
+    mem_free(text);
+    return rc;
+}
+
+// Shards need no symbols. With vocab=, or beside a symbols.txt, their tokens
+// can be shown as text.
 static int shard_symbols(struct data *d, const struct data_config *c,
                          uint32_t largest)
 {
-    if (!c->vocab[0])
+    int rc = c->vocab[0] ? symbols_vocab(&d->symbols, c->vocab)
+                         : prepared_symbols(d, c->path);
+    if (rc == 1)
         return symbols_none(&d->symbols, (size_t)largest + 1);
-    if (symbols_bpe(&d->symbols, c->vocab))
-        return -1;
-    if (largest >= d->symbols.n)
-        return fail("data=%s: has token %u, but vocab=%s has only %zu tokens",
-                    d->source, largest, c->vocab, d->symbols.n);
-    return 0;
+    if (rc == 0 && largest >= d->symbols.n)
+        return fail("data=%s: has token %u, but %s has only %zu tokens",
+                    d->source, largest, c->vocab[0] ? c->vocab : "symbols.txt",
+                    d->symbols.n);
+    return rc;
 }
 
 // The only pass over all tokens: computes their hash, and finds the largest

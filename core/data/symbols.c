@@ -1,7 +1,7 @@
 // symbols.c - converts between text and tokens of any kind.
 //
 // The saved form: the first line has the kind and the number of tokens. The
-// code points follow, one a line, or a whole vocab.bpe.
+// code points follow, one a line, or a whole vocab.bpe or vocab.txt.
 
 #include "data/symbols.h"
 
@@ -14,7 +14,8 @@
 
 enum { MOST = 65536 }; // tokens are 16 bits
 
-static const char *const kind_names[] = {"none", "bytes", "chars", "bpe"};
+static const char *const kind_names[] = {"none", "bytes", "chars", "bpe",
+                                         "pieces"};
 
 int symbols_none(struct symbols *s, size_t n)
 {
@@ -60,18 +61,39 @@ int symbols_chars(struct symbols *s, const char *text, size_t n)
     return rc;
 }
 
-int symbols_bpe(struct symbols *s, const char *path)
+// Symbols of a table of n bytes. Errors begin with `name`.
+static int read_bpe(struct symbols *s, const char *name, const char *text,
+                    size_t n)
 {
-    struct file f;
     struct bpe *bpe;
-    if (file_map(&f, "vocab", path))
-        return -1;
-    int rc = bpe_open(&bpe, path, (const char *)f.at, f.bytes);
-    file_unmap(&f);
-    if (rc)
+    if (bpe_open(&bpe, name, text, n))
         return -1;
     *s = (struct symbols){.kind = SYMBOLS_BPE, .n = bpe_size(bpe), .bpe = bpe};
     return 0;
+}
+
+static int read_pieces(struct symbols *s, const char *name, const char *text,
+                       size_t n)
+{
+    struct wordpiece *w;
+    if (wordpiece_open(&w, name, text, n))
+        return -1;
+    *s = (struct symbols){.kind = SYMBOLS_PIECES,
+                          .n = wordpiece_size(w),
+                          .pieces = w};
+    return 0;
+}
+
+int symbols_vocab(struct symbols *s, const char *path)
+{
+    struct file f;
+    if (file_map(&f, "vocab", path))
+        return -1;
+    const char *text = (const char *)f.at;
+    int rc = wordpiece_is(text, f.bytes) ? read_pieces(s, path, text, f.bytes)
+                                         : read_bpe(s, path, text, f.bytes);
+    file_unmap(&f);
+    return rc;
 }
 
 size_t symbols_lost(const struct symbols *s)
@@ -86,6 +108,7 @@ void symbols_close(struct symbols *s)
 {
     mem_free(s->code);
     bpe_close(&s->bpe);
+    wordpiece_close(&s->pieces);
     *s = (struct symbols){0};
 }
 
@@ -128,6 +151,8 @@ long symbols_encode(const struct symbols *s, const char *text, size_t n,
         return encode_chars(s, text, n, out);
     case SYMBOLS_BPE:
         return bpe_encode(s->bpe, text, n, out);
+    case SYMBOLS_PIECES:
+        return wordpiece_encode(s->pieces, text, n, out);
     case SYMBOLS_NONE:
         break;
     }
@@ -151,6 +176,8 @@ size_t symbols_decode(const struct symbols *s, int32_t token, char out[256])
         bytes = bpe_token(s->bpe, (size_t)token, &n);
         memcpy(out, bytes, n);
         return n;
+    case SYMBOLS_PIECES:
+        return wordpiece_decode(s->pieces, (size_t)token, out);
     case SYMBOLS_NONE:
         break;
     }
@@ -174,6 +201,8 @@ char *symbols_save(const struct symbols *s)
             fprintf(f, "%04X\n", s->code[i]);
     if (s->kind == SYMBOLS_BPE)
         bpe_write(s->bpe, f);
+    if (s->kind == SYMBOLS_PIECES)
+        wordpiece_write(s->pieces, f);
     if (fclose(f)) {
         free(text);
         fail("memory: none left to save the symbols");
@@ -204,16 +233,17 @@ static int load_chars(struct symbols *s, const char *at, size_t n)
     return 0;
 }
 
-static int load_bpe(struct symbols *s, const char *at, size_t n)
+// A table that has to have n tokens.
+static int load_table(struct symbols *s, const char *at, size_t n,
+                      enum symbols_kind kind)
 {
-    struct bpe *bpe;
-    if (bpe_open(&bpe, "the checkpoint's symbols", at, strlen(at)))
-        return -1;
-    *s = (struct symbols){.kind = SYMBOLS_BPE, .n = bpe_size(bpe), .bpe = bpe};
-    if (s->n == n)
-        return 0;
-    int rc = fail("symbols: the first line says %zu tokens, the table has %zu",
-                  n, s->n);
+    static const char name[] = "the checkpoint's symbols";
+    int rc = kind == SYMBOLS_BPE ? read_bpe(s, name, at, strlen(at))
+                                 : read_pieces(s, name, at, strlen(at));
+    if (rc || s->n == n)
+        return rc;
+    rc = fail("symbols: the first line says %zu tokens, the table has %zu", n,
+              s->n);
     symbols_close(s);
     return rc;
 }
@@ -236,7 +266,10 @@ int symbols_load(struct symbols *s, const char *saved)
     if (strcmp(kind, kind_names[SYMBOLS_CHARS]) == 0)
         return load_chars(s, rest, n);
     if (strcmp(kind, kind_names[SYMBOLS_BPE]) == 0)
-        return load_bpe(s, rest, n);
-    return fail("symbols: %u of kind \"%s\"; want none, bytes, chars or bpe", n,
-                kind);
+        return load_table(s, rest, n, SYMBOLS_BPE);
+    if (strcmp(kind, kind_names[SYMBOLS_PIECES]) == 0)
+        return load_table(s, rest, n, SYMBOLS_PIECES);
+    return fail("symbols: %u of kind \"%s\"; want none, bytes, chars, bpe or "
+                "pieces",
+                n, kind);
 }

@@ -1,4 +1,5 @@
-// symbols.h - the meaning of tokens: bytes, characters, or GPT-2's byte pairs.
+// symbols.h - the meaning of tokens: bytes, characters, GPT-2's byte pairs, or
+// BERT's pieces of words.
 //
 // Shards hold only numbers: without a vocab their meaning is unknown.
 
@@ -6,6 +7,7 @@
 #define DATA_SYMBOLS_H
 
 #include "data/bpe.h"
+#include "data/wordpiece.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,21 +17,24 @@ enum symbols_kind {
     SYMBOLS_BYTES,
     SYMBOLS_CHARS,
     SYMBOLS_BPE,
+    SYMBOLS_PIECES,
 };
 
 struct symbols {
     enum symbols_kind kind;
-    size_t n;        // number of tokens
-    uint32_t *code;  // SYMBOLS_CHARS: n code points in ascending order
-    struct bpe *bpe; // SYMBOLS_BPE
+    size_t n;                 // number of tokens
+    uint32_t *code;           // SYMBOLS_CHARS: n code points in ascending order
+    struct bpe *bpe;          // SYMBOLS_BPE
+    struct wordpiece *pieces; // SYMBOLS_PIECES
 };
 
 // Make symbols of a kind: n tokens without meaning; bytes; the characters that
-// occur in a text of n bytes; a vocab.bpe. 0, or -1 after fail().
+// occur in a text of n bytes; a vocab.bpe of GPT-2 or a vocab.txt of BERT. 0,
+// or -1 after fail().
 int symbols_none(struct symbols *s, size_t n);
 int symbols_bytes(struct symbols *s);
 int symbols_chars(struct symbols *s, const char *text, size_t n);
-int symbols_bpe(struct symbols *s, const char *path);
+int symbols_vocab(struct symbols *s, const char *path);
 void symbols_close(struct symbols *s);
 
 // How many of the symbols are bytes that are no part of valid UTF-8.

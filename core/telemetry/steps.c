@@ -13,13 +13,14 @@
 #include <unistd.h>
 
 enum { PATH = 1200, LINE = 2048 };
-enum { RANK = 2, RESTARTS = 23, LOST_S = 31, COLUMNS };
+enum { RANK = 2, RESTARTS = 23, LOST_S = 31, COLUMNS = 33 };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
     "dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,t_sync_us,"
     "bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,steps_lost,"
-    "stage_tx,stage_rx,t_bubble_us,slice_tx,slice_rx,t_join_us,lost_s\n";
+    "stage_tx,stage_rx,t_bubble_us,slice_tx,slice_rx,t_join_us,lost_s,"
+    "own_norm\n";
 
 struct steps {
     FILE *file;
@@ -181,7 +182,7 @@ int steps_write(struct steps *s, const struct step_row *r)
         s->file,
         "%s,%s,%d,%d,%llu,%.6f,%.9g,%.9g,%.9g,%g,%d,%d,%d,%llu,%llu,%llu,%llu,"
         "%llu,%llu,%llu,%llu,%llu,%s,%d,%d,%llu,%llu,%llu,"
-        "%llu,%llu,%llu,%.6f\n",
+        "%llu,%llu,%llu,%.6f,%.9g\n",
         s->run, s->backend, s->rank, r->step, (unsigned long long)r->tokens,
         r->time_s, r->loss, r->lr, r->grad_norm, r->loss_scale, r->skipped,
         r->dropped, r->lag, (unsigned long long)r->step_us,
@@ -192,7 +193,7 @@ int steps_write(struct steps *s, const struct step_row *r)
         s->restarts, s->lost, (unsigned long long)r->stage_out,
         (unsigned long long)r->stage_in, (unsigned long long)r->bubble_us,
         (unsigned long long)r->slice_out, (unsigned long long)r->slice_in,
-        (unsigned long long)r->join_us, s->lost_s);
+        (unsigned long long)r->join_us, s->lost_s, r->own_norm);
     if (n < 0 || ferror(s->file))
         return fail("%s: %s", s->path, strerror(errno));
     return 0;

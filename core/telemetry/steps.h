@@ -29,6 +29,8 @@
 // t_bubble_us    the time that this stage waited for others
 // slice_tx, _rx, t_join_us    the same for slices
 // t_compute_us   computing, without any waiting
+// own_norm       with own_norm=1 the norm of the rank's own gradient before the
+//                sum and before clipping; else 0
 
 #ifndef TELEMETRY_STEPS_H
 #define TELEMETRY_STEPS_H
@@ -51,6 +53,7 @@ struct step_row {
     uint64_t slice_out, slice_in; // payload between slices of the model
     uint64_t join_us;             // waiting for their sums
     double val_loss;              // NaN: not evaluated at this step
+    double own_norm;              // 0: not recorded
 };
 
 struct steps;

@@ -7,6 +7,7 @@
     baseline = single                   the cell to compare others with
     target_loss = 2.5                   report the seconds to this loss;
                                         auto: the least loss all reach
+    only = ring                         the cells whose [cell NAME] begins with this
     [base]                              settings of every cell
     [matrix]                            every combination of these
     batch = 8, 16
@@ -32,10 +33,10 @@ from .files import Error, number, read_lines, visible, whole
 
 MOST_CELLS = 512
 MOST_BYTES = 1 << 16  # of an INI file
-TEXTS = ("title", "question", "expect", "figures", "baseline", "peer_python")
+TEXTS = ("title", "question", "expect", "figures", "baseline", "only", "peer_python")
 ABOUT = (*TEXTS, "target_loss", "repeat")
 # What a word of the command line replaces; the others add to [base].
-REPLACED = ("figures", "baseline", "peer_python", "repeat", "target_loss")
+REPLACED = ("figures", "baseline", "only", "peer_python", "repeat", "target_loss")
 # What makes a run start a program that the user did not choose, or other hosts. An
 # INI file may come from a stranger, so only the command line may have these.
 TRUSTED = ("peer_python", "lab", "hosts")
@@ -90,7 +91,7 @@ class Experiment:
     def __init__(self, name):
         self.name = visible(name)
         self.title = self.question = self.expect = ""
-        self.figures = self.baseline = self.peer_python = ""
+        self.figures = self.baseline = self.only = self.peer_python = ""
         self.target = None  # a loss; None: auto
         self.repeat = 3
         self.base, self.axes, self.named = [], {}, {}
@@ -171,7 +172,10 @@ class Experiment:
 
     def expand(self):
         """Makes the cells."""
-        names = list(self.named) or [""]
+        names = [n for n in self.named if n.startswith(self.only)] or [""]
+        if self.only and names == [""]:
+            raise Error(f"only={self.only}: no [cell NAME] begins with this; the names: "
+                        f"{', '.join(self.named) or 'none'}")
         count = len(names)
         for values in self.axes.values():
             count *= len(values)

@@ -28,6 +28,7 @@ An INI file:
   figures = throughput ..      names from the list below, or none
   repeat = 3                   runs of each cell
   baseline = CELL              the cell to compare others with
+  only = ring                  run the cells whose [cell NAME] begins with this
   target_loss = auto           report the seconds to this loss; auto: the least loss
                                that all cells reach
   [base]                       settings of all cells, key = value

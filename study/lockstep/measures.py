@@ -307,3 +307,20 @@ def tokens_to_target(run):
     """The same in tokens of all workers."""
     point = run.reached(run.study.target) if run.study and _learned(run) else None
     return point.tokens if point else None
+
+
+@measure("noise_scale", "noise scale")
+def noise_scale(run):
+    """The gradient noise scale in sequences (McCandlish and others, 2018): S over G2,
+    S = (own_norm^2 - grad_norm^2) / (1/b - 1/B), G2 = (B grad_norm^2 - b own_norm^2) /
+    (B - b), with b sequences of a worker and B of all, and the squares' means of the
+    second half of the rows. It needs own_norm=1 and workers that wait for all others."""
+    own, norms = run.column("own_norm"), run.column("grad_norm")
+    waits = (run.setting("consistency") in ("", "bsp") and
+             run.setting("backup") in ("", "0") and run.setting("elastic") != "1")
+    if not any(own) or run.world < 2 or not waits:
+        return None
+    small, big = (mean(v * v for v in found[len(found) // 2:]) for found in (own, norms))
+    b, all_b = run.global_batch / run.world, run.global_batch
+    signal = (all_b * big - b * small) / (all_b - b)
+    return (small - big) / (1 / b - 1 / all_b) / signal if signal > 0 else None

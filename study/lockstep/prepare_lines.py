@@ -1,6 +1,7 @@
 """Prepares the figures of lines, and heatmap: a function for each, as in prepare.py."""
 
 import collections
+import itertools
 import re
 
 from .drawing import (GREY, MARKS, NOTE, Drawing, Line, beside_key, colour_of, crowded,
@@ -26,20 +27,14 @@ def _styles(kinds):
     return [(colour_of(b), n) for b, n in zip(kinds, nth)]
 
 
-def _curves(study, x, y, scale=1.0, **about):
-    """A line for each cell: the curve of its first repeat."""
-    cells = [c for c in study.filled
-             if any(getattr(p, y) is not None for p in study.first(c).curve)]
-    if not cells:
-        raise Error(f"no run has {f'{SMOOTH} ' * (y == 'smooth')}steps with a loss")
+def _cell_lines(study, cells, points_of, **about):
+    """A line for each cell: the points (x, y) of its first repeat."""
     found, n = [], len(cells)
     styles = _styles([study.first(c).backend for c in cells])
     marks, note = crowded(study, cells)
     for i, (cell, label, mark, (colour, dash)) in enumerate(
             zip(cells, names(cells), marks, styles)):
-        run = study.first(cell)
-        points = [(getattr(p, x) * scale, getattr(p, y)) for p in run.curve
-                  if getattr(p, y) is not None and getattr(p, x) is not None]
+        points = points_of(cell)
         # Later lines are thinner, so that equal lines are all seen; with many lines
         # each one has a few points.
         style = {"width": 1.5 + 3.5 * (n - 1 - i) / (n - 1) if n > 1 else 2,
@@ -51,13 +46,43 @@ def _curves(study, x, y, scale=1.0, **about):
             first = each * (i + 1) // (n + 1)
             found.append(Line("point", points[first::each], colour, cell.shown,
                               **style | {"width": 1.5}))
-        reached = run["seconds_to_target"]
+        reached = study.first(cell)["seconds_to_target"]
         if "target" in about and reached is not None:
             found.append(Line("point", [(reached, study.target)], colour, cell.shown,
                               width=1, size=1.6))
     key = max(width(name) for name in names(cells)) if n > 8 else 0
     return lines(found, high=beside_key(n * (n > 8)), note=note, right=n > 8,
                  WIDE=1120 + max(0, key - 200), **about)
+
+
+def _curves(study, x, y, scale=1.0, **about):
+    """A line for each cell that has this curve."""
+    def points(cell):
+        return [(getattr(p, x) * scale, getattr(p, y)) for p in study.first(cell).curve
+                if getattr(p, y) is not None and getattr(p, x) is not None]
+    cells = [c for c in study.filled
+             if any(getattr(p, y) is not None for p in study.first(c).curve)]
+    if not cells:
+        raise Error(f"no run has {f'{SMOOTH} ' * (y == 'smooth')}steps with a loss")
+    return _cell_lines(study, cells, points, **about)
+
+
+@figure
+def loss_apart(study):
+    def losses(cell):
+        return {p.step: p.loss for p in study.first(cell).curve if p.loss is not None}
+
+    def points(cell):
+        base, curve = losses(study.cells[cell.baseline]), losses(cell)
+        steps = [s for s in curve if base.get(s)]
+        most = itertools.accumulate((abs(curve[s] / base[s] - 1) for s in steps), max)
+        return [(s, y) for s, y in zip(steps, most) if y]
+    cells = [c for c in study.filled
+             if c.baseline is not None and study.cells[c.baseline] in study.filled
+             and points(c)]
+    if not cells:
+        raise Error("no cell has other losses than its baseline; try: baseline=")
+    return _cell_lines(study, cells, points)
 
 
 @figure

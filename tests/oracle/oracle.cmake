@@ -34,4 +34,10 @@ if(Python3_FOUND)
            COMMAND bash -o pipefail -c "${bpe} golden tests/golden/small.bpe | \
 cmp - tests/golden/small_bpe.txt"
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set(pieces "${Python3_EXECUTABLE} tests/oracle/bert_wordpiece.py")
+  add_test(NAME oracle_wordpiece
+           COMMAND bash -o pipefail -c
+                   "${pieces} golden tests/golden/small_vocab.txt | \
+cmp - tests/golden/small_pieces.txt"
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()

@@ -1,8 +1,9 @@
 // homework.c - sync=lab: replicas whose gradients a student's function sums.
 //
 // lab=FILE is a shared object with `int lab_exchange(struct lab *l, float *v,
-// size_t n)`, the function of labs 4 and 6. labs/grade 4 --train makes one and
-// starts the job. step() calls the function once, with all gradients. Then
+// size_t n)`, the function of labs 4, 6 and 15. labs/grade 4 --train makes one
+// and starts the job. With slices (mesh=tpT) train/slices.c calls it for the
+// joins. step() calls the function once, with all gradients. Then
 // sync.c updates on every worker, with the same sum.
 //
 //     trainer  .... backward | lab_exchange | update
@@ -14,9 +15,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "sync/members.h"
-
-#include <dlfcn.h>
-#include <string.h>
+#include "sync/student.h"
 
 typedef int exchange_function(struct lab *l, float *v, size_t n);
 
@@ -29,21 +28,11 @@ struct homework {
 
 static int load(struct homework *h, const char *path)
 {
-    char file[CONFIG_PATH + 2];
     if (!*path)
         return fail("sync=lab: no file; try: lab=FILE, or labs/grade 4 "
                     "--train, which makes one");
-    if (text_into(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./",
-                  path))
-        return -1;
-    h->file = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!h->file)
-        return fail("lab=%s: %s", path, dlerror());
-    void *found = dlsym(h->file, "lab_exchange");
-    if (!found)
-        return fail("lab=%s: %s", path, dlerror());
-    memcpy(&h->exchange, &found, sizeof found); // ISO C has no such cast
-    return 0;
+    h->file = student_open(path);
+    return h->file ? student_find(h->file, "lab_exchange", &h->exchange) : -1;
 }
 
 static int homework_open(struct sync *s)
@@ -86,8 +75,7 @@ static void homework_close(struct sync *s)
     struct homework *h = s->state;
     group_close(&h->group);
     real_close(&h->real);
-    if (h->file)
-        dlclose(h->file);
+    student_close(&h->file);
 }
 
 const struct sync_ops sync_lab = {

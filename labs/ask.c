@@ -40,6 +40,9 @@ struct client {
 static struct {
     int control;
     struct client *clients; // RANKS; the last one is for calls without a rank
+    struct ask_sent *sent;  // of this run
+    size_t n_sent, room;
+    bool over; // the run has ended; the next one begins a new list
     char fault[256];
 } all;
 
@@ -93,6 +96,37 @@ static void *take(struct part *part)
     return p;
 }
 
+// Notes where the bytes of a message came from. Without memory it is not known.
+static void note_sent(const struct lab *l, const struct call_slot *its)
+{
+    int ranks = l->workers + l->servers;
+    size_t room = all.room ? 2 * all.room : 256;
+    all.n_sent = all.over ? 0 : all.n_sent;
+    all.over = false;
+    if (all.n_sent == all.room) {
+        void *more = realloc(all.sent, room * sizeof *all.sent);
+        if (!more)
+            return;
+        all.sent = more;
+        all.room = room;
+    }
+    bool known = its->part >= 0 && its->part < MESSAGE_PARTS;
+    all.sent[all.n_sent++] =
+        (struct ask_sent){.from = l->rank + l->thread * ranks,
+                          .to = (int)its->peer + l->thread * ranks,
+                          .part = known ? (int)its->part : -1,
+                          .off = its->off,
+                          .bytes = its->bytes};
+}
+
+const struct ask_sent *ask_message(int from, int to, size_t number)
+{
+    for (size_t i = 0; i < all.n_sent; i++)
+        if (all.sent[i].from == from && all.sent[i].to == to && !number--)
+            return &all.sent[i];
+    return NULL;
+}
+
 static int begin(struct client *c, struct lab *l, bool sends,
                  struct part *parts, int n)
 {
@@ -116,6 +150,8 @@ static int begin(struct client *c, struct lab *l, bool sends,
                     : lab_irecv(l, (int)its.peer, s->p, s->bytes, &s->r);
     if (err)
         free_slot(s);
+    else if (sends)
+        note_sent(l, &its);
     return err;
 }
 
@@ -325,6 +361,7 @@ void ask_reset(char fault[256])
             free_slot(&c->slots[s]);
         c->fresh = true;
     }
+    all.over = true;
     memcpy(fault, all.fault, sizeof all.fault);
     all.fault[0] = '\0';
 }
@@ -409,4 +446,5 @@ void ask_close(void)
     for (int i = 0; i < RANKS; i++)
         close(all.clients[i].wire.fd);
     free(all.clients);
+    free(all.sent);
 }

@@ -27,6 +27,17 @@ int64_t ask(struct lab *l, int what, const struct part *parts, int n,
 // these bytes: only a file that does not use lab.h sends another one.
 void ask_wants(const struct part *parts, int n, int count, const size_t *bytes);
 
+// Where the bytes of a message that a student's function sent came from: vector
+// `part` of the grader's call, from 0, `off` bytes on; part -1: other memory.
+struct ask_sent {
+    int from, to, part;
+    size_t off, bytes;
+};
+
+// Message number `number` (from 0) from one virtual rank to another in this
+// run; NULL: it is not known.
+const struct ask_sent *ask_message(int from, int to, size_t number);
+
 // Forgets the messages of a run. `fault` gets what a rank did wrong with them;
 // "" if nothing.
 void ask_reset(char fault[256]);

@@ -21,10 +21,14 @@ enum lab_call {
 
 enum { CALL_SLOTS = 1024 }; // messages of a rank under way
 
-// A message under way.
+// A message under way. part, off: where its first byte is in the vectors of the
+// grader's call, by number and in bytes; part -1: in none of them. They serve
+// only to tell the student.
 struct call_slot {
     int64_t slot, peer;
     uint64_t bytes;
+    int64_t part;
+    uint64_t off;
 };
 
 // The first part of every call of the grader: the rank that calls.

@@ -21,7 +21,7 @@
 
 struct lab_case {
     const struct lab_test *test;
-    bool failed;
+    bool failed, logged;
     double part; // the share of the points, 0 .. 1, of a failed test
     char said[512];
     uint64_t seed, hidden; // hidden cases so far
@@ -159,6 +159,42 @@ void lab_release(struct lab *l)
     virtual_release(m->rank);
 }
 
+FILE *lab_log(struct lab_case *k)
+{
+    FILE *f = k->logged ? NULL : k->trace;
+    if (f)
+        fprintf(f, "%s\n\n", k->said);
+    k->logged = true;
+    return f;
+}
+
+// What a message of the run carries, in words for the page.
+static void tell_message(const void *ctx, FILE *f, size_t i)
+{
+    const struct virtual_result *v = ctx;
+    const struct virtual_message *m = &v->messages[i];
+    size_t before = 0; // messages of the same two ranks
+    for (size_t k = 0; k < i; k++)
+        before += v->messages[k].from == m->from && v->messages[k].to == m->to;
+    const struct ask_sent *s = ask_message(m->from, m->to, before);
+    if (!s || s->bytes != m->bytes || !m->bytes)
+        return;
+    fprintf(f, ", \"says\": \"rank %d sends %zu bytes to rank %d: ", m->from,
+            m->bytes, m->to);
+    if (s->part < 0)
+        fprintf(f, "of its own memory");
+    else if (s->off % 4 || m->bytes % 4)
+        fprintf(f, "bytes %zu to %zu", s->off, s->off + m->bytes - 1);
+    else if (m->bytes == 4)
+        fprintf(f, "element %zu", s->off / 4);
+    else
+        fprintf(f, "elements %zu to %zu", s->off / 4,
+                (s->off + m->bytes) / 4 - 1);
+    if (s->part > 0)
+        fprintf(f, " of its vector %d", s->part + 1);
+    fprintf(f, "\"");
+}
+
 // Keeps the first failure, which the student reads.
 static void note(struct lab_case *k, const char *fmt, va_list ap)
 {
@@ -166,7 +202,8 @@ static void note(struct lab_case *k, const char *fmt, va_list ap)
         return;
     vsnprintf(k->said, sizeof k->said, fmt, ap);
     k->failed = true;
-    if (k->trace && k->v && virtual_trace(k->v, NULL, k->trace))
+    struct virtual_telling telling = {.message = tell_message, .ctx = k->v};
+    if (k->trace && k->v && virtual_trace(k->v, &telling, k->trace))
         log_line("%s", fail_message());
 }
 

@@ -89,6 +89,10 @@ void lab_release(struct lab *l);
 bool lab_want(struct lab_case *k, bool ok, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+// After the first failure of a test without a cluster: where to write what the
+// student should see of it, as text. NULL: nowhere, or it is written already.
+FILE *lab_log(struct lab_case *k);
+
 // Whether a condition of the test did not hold.
 bool lab_failed(const struct lab_case *k);
 

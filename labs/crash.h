@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Makes an empty disk. Returns NULL if there is no memory. The caller frees it
 // with crash_free(), which takes a pointer to NULL, too, and sets *d to NULL.
@@ -31,6 +32,10 @@ void crash_fail_sync(struct disk *d, int number);
 // its files "folder/file".
 void crash_sync_names(struct disk *d, const char *prefix);
 
+// Exchanges the files of two names in one step, as RENAME_EXCHANGE of Linux
+// does. Returns 0, or -1 if one of them does not exist.
+int crash_exchange(struct disk *d, const char *a, const char *b);
+
 // Returns the number of pending changes: writes and changes of names that are
 // done but not synced.
 int crash_pending(const struct disk *d);
@@ -43,6 +48,17 @@ int crash_pending(const struct disk *d);
 struct disk *crash_after(const struct disk *d,
                          bool (*is_lost)(const void *ctx, int i),
                          const void *ctx, bool torn);
+
+// Puts a line of text into the disk's list of calls: what follows belongs to
+// it.
+void crash_mark(struct disk *d, const char *text);
+
+// Writes the list of the calls that changed or synced the disk, with a picture
+// of what the loss of power left of each, and the files of `after`, the disk
+// that crash_after() made with the same arguments.
+void crash_show(const struct disk *d, const struct disk *after,
+                bool (*is_lost)(const void *ctx, int i), const void *ctx,
+                bool torn, FILE *f);
 
 // Returns the number of bytes of all files that have a name.
 size_t crash_stored(const struct disk *d);

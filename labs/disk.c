@@ -10,14 +10,16 @@
 
 enum { FILES = 256, OPEN = 16, NAMES = 64 };
 
-enum kind { CREATE, WRITE, RENAME, REMOVE };
+// The last three change nothing: they are in the list for crash_show().
+enum kind { CREATE, WRITE, RENAME, REMOVE, EXCHANGE, SYNC, SYNC_NAMES, MARK };
 
 struct change {
     enum kind kind;
     bool synced;
-    int file;             // CREATE, WRITE, RENAME
-    char name[DISK_NAME]; // CREATE, REMOVE; RENAME: the new one
-    char old[DISK_NAME];  // RENAME
+    int file;             // CREATE, WRITE; RENAME, EXCHANGE: that of `name`
+    int other;            // EXCHANGE: the file of `old`
+    char name[DISK_NAME]; // CREATE, REMOVE, EXCHANGE; RENAME: the new one; MARK
+    char old[DISK_NAME];  // RENAME, EXCHANGE
     size_t off, bytes;    // WRITE
     char *data;
 };
@@ -155,10 +157,14 @@ static int put(struct disk *d, const struct change *c, size_t bytes)
 // Does a change: all of it, or the first `bytes` bytes of a write.
 static int apply(struct disk *d, const struct change *c, size_t bytes)
 {
+    if (c->kind >= SYNC)
+        return 0;
     if (c->kind == REMOVE || c->kind == RENAME)
         forget(d, c->kind == REMOVE ? c->name : c->old);
     if (c->kind == WRITE)
         return put(d, c, bytes);
+    if (c->kind == EXCHANGE && set_name(d, c->old, c->other))
+        return -1;
     return c->kind == REMOVE ? 0 : set_name(d, c->name, c->file);
 }
 
@@ -177,6 +183,18 @@ static int change(struct disk *d, struct change c)
     }
     d->changes[d->n++] = c;
     return apply(d, &c, c.bytes);
+}
+
+static int note(struct disk *d, enum kind kind, int file, const char *text)
+{
+    struct change c = {.kind = kind, .synced = true, .file = file};
+    snprintf(c.name, sizeof c.name, "%s", text);
+    return change(d, c);
+}
+
+void crash_mark(struct disk *d, const char *text)
+{
+    (void)note(d, MARK, 0, text); // without memory the log lacks a line
 }
 
 struct disk *crash_after(const struct disk *d,
@@ -304,7 +322,7 @@ int disk_sync(struct disk *d, int file)
         if (d->changes[i].kind == WRITE &&
             d->changes[i].file == d->open[file].file)
             d->changes[i].synced = true;
-    return 0;
+    return note(d, SYNC, d->open[file].file, "");
 }
 
 int disk_close(struct disk *d, int file)
@@ -329,6 +347,19 @@ int disk_rename(struct disk *d, const char *from, const char *to)
     return change(d, c);
 }
 
+int crash_exchange(struct disk *d, const char *a, const char *b)
+{
+    struct change c = {.kind = EXCHANGE};
+    int i = find(d, a), k = find(d, b);
+    if (i < 0 || k < 0)
+        return -1;
+    c.file = d->names[i].file;
+    c.other = d->names[k].file;
+    memcpy(c.name, b, strlen(b));
+    memcpy(c.old, a, strlen(a));
+    return change(d, c);
+}
+
 int disk_remove(struct disk *d, const char *name)
 {
     struct change c = {.kind = REMOVE};
@@ -345,7 +376,67 @@ int disk_sync_folder(struct disk *d)
     if (sync_fails(d))
         return -1;
     crash_sync_names(d, "");
-    return 0;
+    return note(d, SYNC_NAMES, 0, "");
+}
+
+// Writes one line of the log: the call, then what became of it.
+static void show_change(FILE *f, const struct change *c, const char *fate)
+{
+    char call[3 * DISK_NAME];
+    switch (c->kind) {
+    case CREATE:
+        snprintf(call, sizeof call, "create %s: file %d", c->name, c->file);
+        break;
+    case WRITE:
+        snprintf(call, sizeof call, "write %zu bytes to file %d", c->bytes,
+                 c->file);
+        break;
+    case RENAME:
+        snprintf(call, sizeof call, "rename %s to %s", c->old, c->name);
+        break;
+    case EXCHANGE:
+        snprintf(call, sizeof call, "exchange %s and %s", c->old, c->name);
+        break;
+    case REMOVE:
+        snprintf(call, sizeof call, "remove %s", c->name);
+        break;
+    case SYNC:
+        snprintf(call, sizeof call, "sync file %d", c->file);
+        break;
+    case SYNC_NAMES:
+        snprintf(call, sizeof call, "sync the folder");
+        break;
+    case MARK:
+        fprintf(f, "%s\n", c->name);
+        return;
+    }
+    fprintf(f, "    %-50s %s\n", call, c->kind < SYNC ? fate : "");
+}
+
+void crash_show(const struct disk *d, const struct disk *after,
+                bool (*is_lost)(const void *ctx, int i), const void *ctx,
+                bool torn, FILE *f)
+{
+    int last = -1;
+    for (int i = 0, k = 0; i < d->n; i++)
+        if (!d->changes[i].synced && !(is_lost && is_lost(ctx, k++)) &&
+            d->changes[i].kind == WRITE)
+            last = i;
+    for (int i = 0, k = 0; i < d->n; i++) {
+        const struct change *c = &d->changes[i];
+        bool lost = !c->synced && is_lost && is_lost(ctx, k++);
+        show_change(f, c,
+                    c->synced           ? "[####] synced"
+                    : lost              ? "[    ] LOST"
+                    : torn && i == last ? "[##  ] half of it LOST"
+                                        : "[####] not synced, but kept");
+    }
+    fprintf(f, "\nThe next process finds:\n");
+    for (int i = 0; i < after->n_names; i++)
+        fprintf(f, "    %-50s file %d, %zu bytes\n", after->names[i].name,
+                after->names[i].file, after->files[after->names[i].file].bytes);
+    if (after->n_names == 0)
+        fprintf(f, "    no file\n");
 }
 
 int disk_list(struct disk *d, int i, char name[DISK_NAME])

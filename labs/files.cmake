@@ -9,7 +9,8 @@ lockstep_test(disk LINKS labs)
 # The product's checkpoints, on the disk of lab 9: its calls of the system are replaced.
 lockstep_test(folder_crash LINKS whole labs)
 if(TARGET test_folder_crash)
-  foreach(call mkdir openat write fsync close rename renameat unlink unlinkat rmdir)
+  foreach(call mkdir openat write fsync close rename renameat syscall unlink unlinkat
+               rmdir)
     target_link_options(test_folder_crash PRIVATE -Wl,--wrap=${call})
   endforeach()
 endif()

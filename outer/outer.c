@@ -15,6 +15,9 @@
 // wire of 16 bits, and DiLoCo uses it as a gradient. This needs a copy of the
 // start and, with a momentum, the velocity: a vector each.
 //
+// With lab=FILE, the file of lab 13 does the outer step (labs/grade 13
+// --train).
+//
 // State: every worker has its own slots of the optimiser, which never travel.
 // So a checkpoint holds the slots of all workers. Worker 0's have the usual
 // names, so that any other backend finds them; then come those of worker 1, 2,
@@ -29,10 +32,17 @@
 #include "outer/outer_rule.h"
 #include "sync/members.h"
 #include "sync/slots.h"
+#include "sync/student.h"
 
 #include <string.h>
 
+// outer_step() of lab 13 (labs/13-outer/outer.h).
+typedef void step_function(float lr, float momentum, const float *mean,
+                           float *start, float *velocity, size_t n);
+
 struct outer {
+    void *file; // lab=FILE; NULL: none
+    step_function *student;
     struct group *group;
     float by; // the sum over all workers is divided by this
     struct outer_step rule;
@@ -47,6 +57,16 @@ static struct outer_step rule_of(const struct sync_settings *set)
                                (float)set->outer_momentum};
 }
 
+static int load(struct outer *o, const struct sync_settings *set)
+{
+    if (set->outer_rule != OUTER_NESTEROV)
+        return fail("lab=%s: its outer_step() is used with outer_rule=nesterov "
+                    "only; try: that, or no lab=",
+                    set->lab);
+    o->file = student_open(set->lab);
+    return o->file ? student_find(o->file, "outer_step", &o->student) : -1;
+}
+
 static int outer_open(struct sync *s)
 {
     struct outer *o = s->state;
@@ -55,12 +75,14 @@ static int outer_open(struct sync *s)
     const struct members_need need = {.largest = job->n, .depth = 1};
     bool nesterov = set->outer_rule == OUTER_NESTEROV;
     o->rule = rule_of(set);
+    if (*set->lab && load(o, set))
+        return -1;
     if (nesterov || set->wire != DTYPE_F32) {
         o->start = mem_alloc(job->n, sizeof *o->start);
         if (!o->start)
             return -1;
     }
-    if (o->rule.momentum > 0) {
+    if (o->rule.momentum > 0 || o->student) {
         o->velocity = mem_alloc(job->n, sizeof *o->velocity);
         if (!o->velocity)
             return -1;
@@ -93,6 +115,15 @@ static int outer_step(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
+// The outer step by the student's function, of p: the sum of all differences.
+static void let_student(struct outer *o, float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = o->start[i] - p[i] / o->by; // the mean
+    o->student(o->rule.lr, o->rule.momentum, p, o->start, o->velocity, n);
+    memcpy(p, o->start, n * sizeof *p);
+}
+
 static int outer_merge(struct sync *s)
 {
     struct outer *o = s->state;
@@ -107,7 +138,9 @@ static int outer_merge(struct sync *s)
     if (group_all_reduce(o->group, &v, &ticket) ||
         group_await(o->group, ticket))
         return -1;
-    if (o->start)
+    if (o->student)
+        let_student(o, job->params, job->n);
+    else if (o->start)
         outer_apply(&o->rule, job->params, o->start, o->velocity, job->n,
                     o->by);
     else
@@ -178,6 +211,7 @@ static void outer_close(struct sync *s)
     group_close(&o->group);
     mem_free(o->start);
     mem_free(o->velocity);
+    student_close(&o->file);
 }
 
 const struct sync_ops sync_outer = {

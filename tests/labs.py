@@ -10,9 +10,9 @@ second.c, it scores 70 points, too. The wrong solutions of unseen.txt, whose aut
 not read grade.c, are graded by the command itself.
 
 labs.py export OUT - checks that a tree made by labs/export can build and grade without
-this tree. In every variant the reference has all points and the skeleton its floor; a
-solution of another variant has fewer points. No reference is in the exported tree. Every
-lab has a variant.
+this tree, and holds no reference. Each lab has three variants or more beside the open one,
+and a solution of the open variant fails in each of them. If LOCKSTEP_REFERENCES names a
+teacher's changes of the references, the variants' own references have all points.
 
 labs.py load OUT [NUMBER ..] - checks that points and measured values are the same on an
 idle and on a busy machine.
@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -149,7 +150,7 @@ def judge_unseen(its, out, one):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "build").symlink_to(pathlib.Path(out).resolve())
-        (folder / its.file).write_text(with_values(wrong, []))
+        (folder / its.file).write_text(wrong)
         status, said = run_job(TOP / "labs/grade", its.number, folder / its.file,
                                "--out", folder)
         result = json.loads((folder / f"{its.number:02}/results.json").read_text())
@@ -174,7 +175,7 @@ def judge_break(all_mutants, builder, tests, text):
 
 def judge_lab(number, out):
     its = lab.find(number)
-    builder = build.Builder(its, out, ours=True)
+    builder = build.Builder(its, out)
     about = its.about(builder)
     tests = about["tests"]
     complaints = list(judge_points(its, about))
@@ -227,7 +228,7 @@ def judge_load(numbers, out):
     core."""
     complaints = []
     for its in [lab.find(number) for number in numbers] or lab.every():
-        builder = build.Builder(its, out, ours=True)
+        builder = build.Builder(its, out)
         tests = its.about(builder)["tests"]
         with tempfile.TemporaryDirectory() as folder:
             idle = measured(its, builder, tests, pathlib.Path(folder))
@@ -301,98 +302,149 @@ def grade_there(tree, its, name, text):
     return done.returncode, score, done.stdout + done.stderr
 
 
-def with_values(text, changed):
-    """A reference for a term with these variants, in the form that a student may hand in:
-    the macros of term.h replace its #include."""
-    term = (TOP / "labs/term.h").read_text()
-    for change in changed:
-        term = re.sub(rf"(#define {change.name} +)\S+", rf"\g<1>{change.value}", term)
-    values = "".join(re.findall(r"^#define LAB_.*\n", term, re.M)[1:])
-    return text.replace('#include "labs/term.h"\n', values)
+def handout_of(its):
+    """The files of a lab that a term may change, by name."""
+    return {path.name: path.read_text() for path in
+            [its.folder / "README.md", its.folder / "skeleton.c", *its.folder.glob("*.h")]}
 
 
-def judge_tree(tree, term, its):
-    """Complaints about one lab of a term's repository, graded in there."""
+def references():
+    """A teacher's changes of the references, which are not in this tree. LOCKSTEP_REFERENCES
+    names the file; without it no test knows a solution of another variant."""
+    path = os.environ.get("LOCKSTEP_REFERENCES")
+    return changes.read(pathlib.Path(path), changes.VARIANT) if path else None
+
+
+def solution_of(its, chosen, known):
+    """The reference of a lab's variant, from a teacher's changes."""
+    texts = {"reference.c": (its.folder / "reference.c").read_text()}
+    for want in chosen:
+        texts = next(c for c in known
+                     if (c.name, c.value) == (want.name, want.value)).apply(texts)
+    return texts["reference.c"]
+
+
+def judge_variant(out, one):
+    """Complaints about a variant of a lab: its handout can be made, its skeleton has the
+    same points, and the open variant's solution fails. If the teacher's changes are known,
+    the variant's own reference has all points."""
+    its, chosen = one
+    name = f"{its}, {', '.join(f'{c.name}={c.value}' for c in chosen)}"
+    open_one = (its.folder / "reference.c").read_text()
+    texts = was = handout_of(its)
+    with tempfile.TemporaryDirectory() as folder:
+        top = pathlib.Path(folder)
+        (top / "labs").mkdir()
+        export.write_term(TOP / "labs/term.h", top / "labs/term.h", "any", chosen)
+        builder = build.Builder(its, out, top)
+        try:
+            about = its.about(builder)
+            for change in chosen:
+                texts = change.apply(texts)
+            rows = grade_text(its, builder, about["tests"], open_one, stop=True)
+        except (ValueError, build.Refused) as e:
+            return [f"{name}: {e}"]
+        complaints = [f"{name}: the open variant's solution passes"] \
+            if rows[-1].passed else []
+        if texts["skeleton.c"] != was["skeleton.c"]:
+            got, _ = score.points_of(
+                grade_text(its, builder, about["tests"], texts["skeleton.c"]))
+            complaints += [f"{name}: the skeleton has {got} of its {about['floor']} points"] \
+                if got != about["floor"] else []
+        known = references()
+        if known is not None:
+            mine = top / "reference.c"
+            mine.write_text(solution_of(its, chosen, known))
+            complaints += [f"{name}: {said}" for said in
+                           judge_right(builder, about["tests"], mine)]
+        return complaints
+
+
+def judge_draws():
+    """No term has the open variant, and no variant comes again before all were used."""
     complaints = []
-    chosen = export.variant_of(term, its)
-    changed = [c.name for c in chosen]
-    text = (its.folder / "reference.c").read_text()
-    status, score, said = grade_there(tree, its, "reference.c", text)
-    if (status, score) != (0, 70):
-        complaints.append(f"{its}, {changed}: the reference has {score} points: "
-                          f"{said}")
-    # Last year's file solves the open variant. If this term has the open
-    # variant, it solves the variant with all changes.
-    other = [] if chosen else export.variants(its)
-    status, score, said = grade_there(tree, its, its.file, with_values(text, other))
-    if status != 1 or score >= 70:
-        complaints.append(f"{its}, {changed}: the file of {[c.name for c in other]} "
-                          f"has {score} points: {said}")
-    there = tree / "labs" / its.folder.name
-    told, ours = (points_in_handout((folder / "README.md").read_text())
-                  for folder in (there, its.folder))
-    if told != ours:
-        complaints.append(f"{its}, {changed}: README.md says {told}, ours {ours}")
-    floor = floor_of(there)
-    status, score, said = grade_there(tree, its, its.file,
-                                      (there / "skeleton.c").read_text())
-    if score != floor or "warning" in said:
-        complaints.append(f"{its}, {changed}: the skeleton has {score} of its "
-                          f"{floor} points: {said}")
+    for its in lab.every():
+        every = export.combinations(its)
+        macros = {c.name for c in export.variants(its)}
+        names = [f"F{year}" for year in range(26, 26 + 2 * len(every))]
+        drawn = [[(c.name, c.value) for c in export.variant_of(name, its, names[:i])]
+                 for i, name in enumerate(names)]
+        rounds = [drawn[:len(every)], drawn[len(every):]]
+        if len(every) < 3:
+            complaints.append(f"{its}: {len(every)} variants of {macros} are too few")
+        if any(not one for one in drawn) or any(
+                a == b for a, b in zip(drawn, drawn[1:])):
+            complaints.append(f"{its}: terms have the open variant, or that of the term "
+                              f"before: {drawn}")
+        for one in rounds:
+            if len(set(map(tuple, one))) != len(every):
+                complaints.append(f"{its}: a variant comes again too early: {one}")
     return complaints
 
 
-def term_with(wanted):
-    """The name of a term that changes exactly these macros."""
-    names = [c.name for its in lab.every() for c in export.variants(its)]
-    for number in range(1000000):
-        term = f"T{number}"
-        if all(export.changes_it(term, name) == (name in wanted) for name in names):
-            return term
-    raise ValueError(f"no term changes {wanted}")
+def judge_references():
+    """labs/export writes a term's references from a file outside the tree, and refuses one
+    that is inside, or that lacks a change."""
+    its, complaints = lab.find("7"), []
+    want = export.variant_of("F26", its)[0]
+    rate = "float rate = job->lr / (float)l->workers;"
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "mine.txt").write_text(f"[{want.name} {want.value}]\n- {rate}\n"
+                                         "+ float rate = job->lr;\n")
+        (folder / "empty.txt").write_text("# nothing yet\n")
+        for path, status, said in ((folder / "mine.txt", 0, want.name),
+                                   (folder / "empty.txt", 2, f"has no [{want.name}"),
+                                   (TOP / "labs/term.h", 2, "in the public tree")):
+            done = run_job(TOP / "labs/export", "F26", folder / "refs", "7",
+                           "--references", path)
+            if done[0] != status or said not in done[1] or done[1].count("\n") != 1:
+                complaints.append(f"--references {path.name}: {done}")
+        text = (folder / "refs" / f"{its.folder.name}.c").read_text()
+        if rate in text or "float rate = job->lr;" not in text:
+            complaints.append("--references wrote a reference without its change")
+    return complaints
 
 
-def judge_known():
-    """A term names the labs whose variant is open, or that of the term before."""
-    labs = [lab.find("1"), lab.find("2")]
-    first = [c.name for c in export.variants(labs[0])]
-    term, other = term_with(first), term_with([])
-    said = [export.known(labs, *terms) for terms in
-            ((term, ""), (term, term), (term, other))]
-    ought = ["\nthe open variant, whose solutions students may have: labs 2",
-             f"\nthe variant of {term}, whose solutions students may have: labs 1, 2",
-             f"\nthe variant of {other}, whose solutions students may have: labs 2"]
-    if said != [ought[0], ought[0] + ought[1], ought[0] + ought[2]]:
-        return [f"labs that are known: {said}"]
-    return []
+def judge_tree(tree, its):
+    """Complaints about one lab of a term's repository, graded in there."""
+    there = tree / "labs" / its.folder.name
+    told, ought = (points_in_handout((folder / "README.md").read_text())
+                   for folder in (there, its.folder))
+    complaints = [f"{its}: README.md says {told}, ours {ought}"] if told != ought else []
+    floor = floor_of(there)
+    _, points, said = grade_there(tree, its, its.file, (there / "skeleton.c").read_text())
+    if points != floor or "warning" in said:
+        complaints.append(f"{its}: the skeleton has {points} of its {floor} points: {said}")
+    return complaints
 
 
-def judge_exports():
-    macros = {its.number: [c.name for c in export.variants(its)]
-              for its in lab.every()}
-    # A term that changes nothing, and one that changes everything. Then, for a
-    # lab with several macros, a term for each macro alone.
-    trees = [([], lab.every()), (sum(macros.values(), []), lab.every())]
+def judge_exports(out):
+    complaints = judge_draws() + judge_references()
+    items = []
     for its in lab.every():
-        if len(macros[its.number]) > 1:
-            trees += [([name], [its]) for name in macros[its.number]]
-    complaints = [f"lab {number}: no term changes it; try: variants.txt"
-                  for number, names in macros.items() if not names]
-    complaints += judge_known()
-    for wanted, labs in trees:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder) / "tree"
-            term = term_with(wanted)
-            export.export(term, tree, labs)
-            complaints += judge_secrets(tree)
-            complaints += at_once(functools.partial(judge_tree, tree, term), labs)
+        every = export.combinations(its)
+        items += [(its, one) for one in every if len(one) == 1] + \
+            [(its, one) for one in every[-1:] if len(one) > 1]
+    builder = build.Builder(lab.find("4"), out)
+    builder.judge(), builder.around()
+    complaints += at_once(functools.partial(judge_variant, out), items)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder) / "tree"
+        export.export("F26", tree, lab.every())
+        complaints += judge_secrets(tree)
+        first, *others = lab.every()
+        complaints += judge_tree(tree, first)  # with nothing from this tree
+        shutil.rmtree(tree / "labs/out/build")
+        (tree / "labs/out/build").symlink_to(pathlib.Path(out).resolve())
+        complaints += at_once(functools.partial(judge_tree, tree), others)
     return complaints
 
 
 def main():
     what, out, *more = sys.argv[1:]
     if what == "export":
-        complaints = judge_exports()
+        complaints = judge_exports(out)
     elif what == "load":
         complaints = judge_load(more, out)
     else:

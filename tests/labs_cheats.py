@@ -15,7 +15,7 @@ import tempfile
 import time
 import zipfile
 
-from labs import TOP, at_once, export, floor_of, run_job, with_values
+from labs import TOP, at_once, floor_of, run_job
 from grading import build, changes, lab, run
 
 
@@ -163,11 +163,9 @@ def judge_batch(out):
     """A batch takes folders and Canvas's files, names every reason, gives points for
     wrong.c, finds a copy, and goes on where it was broken off."""
     right = (TOP / "labs/04-ring/reference.c").read_text()
-    right = with_values(right, [])
     mutants = changes.read(TOP / "labs/04-ring/mutants.txt", changes.MUTANT)
-    wrong = next("// " + m.value + "\n" + with_values(
-        m.apply({"reference.c": (TOP / "labs/04-ring/reference.c").read_text()})
-        ["reference.c"], []) for m in mutants if m.value == "law")
+    wrong = next(f"// {m.value}\n" + m.apply({"reference.c": right})["reference.c"]
+                 for m in mutants if m.value == "law")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "build").symlink_to(pathlib.Path(out).resolve())
@@ -214,7 +212,7 @@ def judge_guard():
     """A compiler may keep the value that guards the stack in a variable, as on ARM."""
     its, was = lab.find("4"), os.environ.get("CC", "cc")
     with tempfile.TemporaryDirectory() as folder:
-        builder = build.Builder(its, folder, ours=True)
+        builder = build.Builder(its, folder)
         os.environ["CC"] = "gcc -fstack-protector-all -mstack-protector-guard=global"
         try:
             builder.take(its.folder / "reference.c", pathlib.Path(folder), build.FLAGS)
@@ -228,8 +226,8 @@ def judge_guard():
 def judge_gradescope():
     """Gradescope's zip grades a submission, and says when a file is missing."""
     complaints = []
-    right = with_values((TOP / "labs/12-pipe/reference.c").read_text(),
-                        export.variant_of("F26", lab.find("12")))
+    its = lab.find("12")
+    text = (its.folder / "skeleton.c").read_text()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         said = run_job(TOP / "labs/export", "F26", folder / "x.zip", "12",
@@ -239,8 +237,8 @@ def judge_gradescope():
             for info in archive.infolist():
                 (folder / "source" / info.filename).chmod(info.external_attr >> 16)
         (folder / "submission").mkdir()
-        for name, score in (("none.c", 0), ("pipe.c", 70)):
-            (folder / "submission" / name).write_text(right)
+        for name, score in (("none.c", 0), ("pipe.c", floor_of(its.folder))):
+            (folder / "submission" / name).write_text(text)
             done = run_job("env", f"AUTOGRADER={folder}",
                            folder / "source/run_autograder")
             result = json.loads((folder / "results/results.json").read_text())
@@ -304,6 +302,49 @@ def judge_allowed():
     return complaints
 
 
+# A ring that sends first: all ranks wait for each other.
+SENDS_FIRST = """#include "labs/04-ring/ring.h"
+size_t ring_bytes(size_t n, int r, int w, enum lab_way d)
+{
+    return n + (size_t)r + (size_t)w + d;
+}
+int lab_exchange(struct lab *l, float *v, size_t n)
+{
+    int w = l->workers, right = (l->rank + 1) % w, left = (l->rank + w - 1) % w;
+    float *in = lab_alloc(l, n, sizeof *in);
+    size_t half = n / 2;
+    return !in || (w > 1 && (lab_send(l, right, v + half, (n - half) * sizeof *v) ||
+                             lab_recv(l, left, in, (n - half) * sizeof *v))) ? -1 : 0;
+}
+"""
+
+
+def judge_pages(out):
+    """A failed test leaves a page that names the elements of each message and draws a
+    deadlock, and in lab 9 the calls and what was lost."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "build").symlink_to(pathlib.Path(out).resolve())
+        text = (TOP / "labs/09-resume/reference.c").read_text()
+        for number, name, wrong in (
+                ("4", "ring.c", SENDS_FIRST),
+                ("9", "resume.c", text.replace("err = err || disk_sync_folder(d);", ""))):
+            (folder / name).write_text(wrong)
+            run_job(TOP / "labs/grade", number, folder / name, "--out", folder)
+        # Without its test the file would be left out: the sums are wrong, too.
+        run_job(TOP / "labs/grade", "4", folder / "ring.c", "--out", folder / "one",
+                "--test", "deadlock")
+        found = {
+            "04/timeline-sums.html": "rank 0 sends 4 bytes to rank 1: element 0",
+            "one/04/timeline-deadlock.html":
+                '"circle": [[0, "sends to 1 (message 1)", 1], '
+                '[1, "sends to 0 (message 1)", 0]]',
+            "09/log-power.txt": "rename unfinished to checkpoint-1                  "
+                                "[    ] LOST"}
+        return [f"{name} does not say {said!r}" for name, said in found.items()
+                if said not in (folder / name).read_text()]
+
+
 def judge_orphans():
     """A process that a test started ends when the test ends."""
     with tempfile.TemporaryDirectory() as folder:
@@ -331,7 +372,7 @@ def judge_cheats(out):
 def main():
     out = sys.argv[1]
     complaints = judge_cheats(out) + judge_guard() + judge_orphans()
-    complaints += judge_allowed()
+    complaints += judge_allowed() + judge_pages(out)
     complaints += judge_commands() + judge_batch(out) + judge_gradescope()
     print("\n".join(complaints) or "cheats: passed")
     return 1 if complaints else 0

@@ -215,3 +215,13 @@ int folder_prune(const char *out, int keep)
         rc = remove_old(out, numbers[i]);
     return rc ? -1 : 0;
 }
+
+int folder_finish(const char *next, const char *out, const char *name, int keep)
+{
+    char path[PATH];
+    return text_into(path, sizeof path, "%s/%s", out, name) ||
+                   folder_replace(next, path) ||
+                   folder_write(out, "latest", name) || folder_prune(out, keep)
+               ? -1
+               : 0;
+}

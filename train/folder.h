@@ -14,6 +14,12 @@ int folder_make(const char *path);
 // Returns 0, or -1 after fail().
 int folder_replace(const char *next, const char *path);
 
+// Ends a save: renames the finished folder `next` to out/name, as
+// folder_replace() does, lets out/latest name it, and then removes old
+// checkpoints, as folder_prune() does. Returns 0, or -1 after fail().
+int folder_finish(const char *next, const char *out, const char *name,
+                  int keep);
+
 // Replace the content of the file folder/name by `text` with a temporary file,
 // fsync and rename. Returns 0, or -1 after fail().
 int folder_write(const char *folder, const char *name, const char *text);

@@ -188,14 +188,9 @@ static int write_all(const struct saving *s, const float *params)
 
 static int end_folder(const struct saving *s, const float *params)
 {
-    char path[PATH];
-    if (text_into(path, sizeof path, "%s/%s", s->out, s->name) ||
-        write_all(s, params) || folder_replace(s->next, path))
+    if (write_all(s, params))
         return -1;
-    return folder_write(s->out, "latest", s->name) ||
-                   folder_prune(s->out, s->keep)
-               ? -1
-               : 0;
+    return folder_finish(s->next, s->out, s->name, s->keep);
 }
 
 // ---- saving without a copy

@@ -127,7 +127,8 @@ static void same_share(struct lab_case *k, const struct share *s)
     size_t at = 0;
     for (size_t step = 0; step < s->windows; step++)
         for (int i = 0; i < s->workers * s->batch; i++, at++) {
-            int r = LAB_DEALT ? i % s->workers : i / s->batch;
+            int turn = LAB_DEALT ? i % s->workers : i / s->batch;
+            int r = lab_at(LAB_TURNS, turn, s->workers);
             int mine = LAB_DEALT ? i / s->workers : i % s->batch;
             size_t is = share_window(s, step, r, mine);
             size_t ought = order(s, at / s->windows, at % s->windows);
@@ -157,8 +158,10 @@ static void same_large(struct lab_case *k)
     for (size_t step = first; step < first + 3; step++)
         for (int r = 0; r < s.workers; r++)
             for (int i = 0; i < s.batch; i++) {
-                size_t at = step * all + (size_t)(LAB_DEALT ? i * s.workers + r
-                                                            : r * s.batch + i);
+                int turn = lab_place(LAB_TURNS, r, s.workers);
+                int place =
+                    LAB_DEALT ? i * s.workers + turn : turn * s.batch + i;
+                size_t at = step * all + (size_t)place;
                 size_t is = share_window(&s, step, r, i);
                 lab_want(k, is == at,
                          "%d workers, batch %d, %zu windows: window %d of "

@@ -4,14 +4,12 @@
 
 #include "labs/01-share/share.h"
 
-#include "labs/term.h"
-
 #include <math.h>
 
 size_t share_window(const struct share *s, size_t step, int rank, int i)
 {
     size_t all = (size_t)s->workers * (size_t)s->batch;
-    int place = LAB_DEALT ? i * s->workers + rank : rank * s->batch + i;
+    int place = rank * s->batch + i;
     size_t at = step * all + (size_t)place;
     size_t epoch = at / s->windows;
     return s->order(s, epoch, at % s->windows);

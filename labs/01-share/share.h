@@ -17,7 +17,8 @@ struct share {
 
 // Returns the i-th window of worker `rank` in step `step`; all three count from
 // 0. In a step all workers together take the next workers * batch windows.
-// Worker 0 takes the first `batch` of them, worker 1 the next, and so on.
+// The first worker takes the first `batch` of them, the second the next, and so
+// on, in the order 0, 1 .. w-1 of the workers.
 // A step may end one epoch and begin the next.
 size_t share_window(const struct share *s, size_t step, int rank, int i);
 

@@ -52,12 +52,9 @@ static void expect(const struct run *t, int step, int w, float *p)
     bool finite = true;
     float sum[4096];
     for (size_t i = 0; i < t->job.n; i++) {
-        int r = LAB_ADD_DOWN ? w - 1 : 0, last = LAB_ADD_DOWN ? 0 : w - 1;
-        sum[i] = gradient(t, step, r, i);
-        while (r != last) {
-            r += LAB_ADD_DOWN ? -1 : 1;
-            sum[i] += gradient(t, step, r, i);
-        }
+        sum[i] = gradient(t, step, lab_at(LAB_ADD, 0, w), i);
+        for (int k = 1; k < w; k++)
+            sum[i] += gradient(t, step, lab_at(LAB_ADD, k, w), i);
         finite = finite && sum[i] - sum[i] == 0;
     }
     for (size_t i = 0; finite && i < t->job.n; i++)

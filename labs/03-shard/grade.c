@@ -69,8 +69,8 @@ static void want_long(struct lab_case *k, size_t n, size_t slice, int servers)
                       text, server, err, s.rows, rows))
             return;
         struct slice is = shard_slice(&s, (int)rows - 1);
-        size_t ought =
-            rest / (size_t)servers + ((size_t)server < rest % (size_t)servers);
+        size_t c = (size_t)lab_place(LAB_PARTS, server, servers);
+        size_t ought = rest / (size_t)servers + (c < rest % (size_t)servers);
         size_t local = (rows - 1) * slice;
         lab_want(k, is.n == ought && (is.n == 0 || is.local == local),
                  "%s: the last row has %zu elements of server %d, from its "
@@ -172,25 +172,25 @@ static void balance(struct lab_case *k)
     }
 }
 
-// The elements that a server gets of `len` that are dealt out like cards, to
-// server 0 first.
-static size_t dealt(size_t len, int servers, int server)
+// The elements of part c of a row, if `len` are dealt out to the parts like
+// cards, to part 0 first.
+static size_t dealt(size_t len, int servers, int c)
 {
     size_t n = 0;
-    for (size_t card = (size_t)server; card < len; card += (size_t)servers)
+    for (size_t card = (size_t)c; card < len; card += (size_t)servers)
         n++;
     return n;
 }
 
-// Backward finishes row 0 first. The parts of a row are in the order of
-// servers.
+// Backward finishes row 0 first. The term says which server has part c.
 static void rows_map(struct lab_case *k, const struct map *m, const char *text)
 {
     size_t width = m->slice * (size_t)m->servers, done = 0;
     for (int row = 0; done < m->n; row++) {
         size_t len = m->n - done < width ? m->n - done : width;
         size_t at = LAB_ROWS_UP ? done : m->n - done - len, end = at + len;
-        for (int server = 0; server < m->servers; server++) {
+        for (int c = 0; c < m->servers; c++) {
+            int server = lab_at(LAB_PARTS, c, m->servers);
             struct shard s;
             struct slice is;
             if (!make(k, m, text, server, &s) ||
@@ -201,7 +201,7 @@ static void rows_map(struct lab_case *k, const struct map *m, const char *text)
             lab_want(k, is.n == 0 || is.off == at,
                      "%s: row %d of server %d begins at %zu, not at %zu", text,
                      row, server, is.off, at);
-            size_t ought = dealt(len, m->servers, server);
+            size_t ought = dealt(len, m->servers, c);
             lab_want(k, is.n == ought,
                      "%s: row %d has %zu elements of server %d, not %zu", text,
                      row, is.n, server, ought);

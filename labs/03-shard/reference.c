@@ -2,8 +2,6 @@
 
 #include "labs/03-shard/shard.h"
 
-#include "labs/term.h"
-
 enum { MAX_ROWS = 1 << 24 };
 
 int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index)
@@ -30,7 +28,7 @@ struct slice shard_slice(const struct shard *s, int row)
     size_t len = left < width ? left : width;
     size_t from = cut(len, s->index, s->servers);
     size_t n = cut(len, s->index + 1, s->servers) - from;
-    size_t off = LAB_ROWS_UP ? begin : s->n - begin - len;
+    size_t off = s->n - begin - len;
     return (struct slice){off + from, n, (size_t)row * s->slice};
 }
 

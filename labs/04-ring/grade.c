@@ -36,7 +36,7 @@ static void deal(size_t n, int w, size_t len[MOST_WORKERS])
         len[c] = n / (size_t)w;
     n %= (size_t)w;
     for (int c = 0; n > 0; c++, n--)
-        len[LAB_LONG_LAST ? w - 1 - c : c]++;
+        len[lab_at(LAB_LONG, c, w)]++;
 }
 
 // The bytes that a worker sends in 2(w-1) messages, added message by message.

@@ -2,8 +2,6 @@
 
 #include "labs/04-ring/ring.h"
 
-#include "labs/term.h"
-
 struct span {
     size_t off, n;
 };
@@ -12,23 +10,21 @@ struct span {
 static struct span chunk(size_t n, int w, int c)
 {
     size_t i = (size_t)((c % w + w) % w), each = n / (size_t)w;
-    size_t rest = n % (size_t)w, first = LAB_LONG_LAST ? (size_t)w - rest : 0;
-    size_t longer = i < first ? 0 : i - first < rest ? i - first : rest;
-    bool is_long = i >= first && i - first < rest;
+    size_t rest = n % (size_t)w, longer = i < rest ? i : rest;
+    bool is_long = i < rest;
     return (struct span){each * i + longer, each + is_long};
 }
 
 size_t ring_bytes(size_t n, int rank, int workers, enum lab_way way)
 {
-    int from = way == LAB_OUT ? rank : rank - LAB_RING_STEP;
-    size_t kept =
-        chunk(n, workers, from).n + chunk(n, workers, from + LAB_RING_STEP).n;
+    int from = way == LAB_OUT ? rank : rank - 1;
+    size_t kept = chunk(n, workers, from).n + chunk(n, workers, from + 1).n;
     return workers > 1 ? (2 * n - kept) * sizeof(float) : 0;
 }
 
 int lab_exchange(struct lab *l, float *v, size_t n)
 {
-    int w = l->workers, me = l->rank, step = LAB_RING_STEP;
+    int w = l->workers, me = l->rank, step = 1;
     int next = (me + step + w) % w, last = (me - step + w) % w;
     float *in = lab_alloc(l, n / (size_t)w + 1, sizeof *in);
     for (int m = 0; in && m < 2 * (w - 1); m++) {

@@ -248,8 +248,8 @@ static void want_sums(struct lab_case *k, const struct job *j, int w)
 }
 
 // Checks one call of bucket_cut(). The buckets must tile the vector, beginning
-// at its end (with LAB_CUT_UP, at its start), and all but the last must be as
-// long as asked.
+// at its end (with LAB_CUT_UP, at its start), and all but one must be as long
+// as asked: the last, or with LAB_REST the second.
 static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
 {
     struct bucket out[MOST_BUCKETS + 1];
@@ -270,6 +270,8 @@ static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
         return;
     for (int b = 0; b < count; b++) {
         size_t most = b ? size : first, len = end < most ? end : most;
+        if (LAB_REST && b == 1)
+            len = (end - 1) % size + 1;
         size_t off = LAB_CUT_UP ? n - end : end - len;
         lab_want(k, out[b].n == len && out[b].off == off,
                  "n = %zu, first = %zu, size = %zu: bucket %d is %zu elements "

@@ -47,7 +47,8 @@ struct step {
 };
 
 // Fill out[] with buckets that tile [0, n) from the end. The first has
-// `first` elements and the others have `size`; only the last may have fewer.
+// `first` elements and the others have `size`. n may be less than `first`; else
+// only the last may have fewer.
 // Return their number, or -1 if that is more than max.
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);

@@ -2,8 +2,6 @@
 
 #include "labs/05-overlap/overlap.h"
 
-#include "labs/term.h"
-
 #include <math.h>
 
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
@@ -14,9 +12,8 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
         size_t len = left < most ? left : most;
         if (count == max)
             return -1;
-        size_t off = LAB_CUT_UP ? n - left : left - len;
-        out[count] = (struct bucket){off, len};
         left -= len;
+        out[count] = (struct bucket){left, len};
     }
     return count;
 }

@@ -148,7 +148,7 @@ static size_t owned(size_t n, int w, int r)
         int c = 0; // the part that holds element i
         while (n * ((size_t)c + 1) / (size_t)w <= i)
             c++;
-        count += (LAB_OWN_DOWN ? w - 1 - c : c) == r;
+        count += lab_at(LAB_OWN, c, w) == r;
     }
     return count;
 }

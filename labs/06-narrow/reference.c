@@ -3,8 +3,6 @@
 
 #include "labs/06-narrow/narrow.h"
 
-#include "labs/term.h"
-
 #include <math.h>
 
 struct part {
@@ -14,7 +12,7 @@ struct part {
 // The elements that worker c owns.
 static struct part part(size_t n, int w, int c)
 {
-    size_t d = (size_t)(LAB_OWN_DOWN ? w - 1 - c : c), all = (size_t)w;
+    size_t d = (size_t)c, all = (size_t)w;
     return (struct part){n * d / all, n * (d + 1) / all - n * d / all};
 }
 

@@ -135,11 +135,17 @@ static struct run *served(struct lab_case *k, struct shape shape, int bound,
     return ends(k, run, t) ? t : NULL;
 }
 
+// By how many a push's part of the learning rate is divided.
+static int divisor(int workers)
+{
+    return LAB_PUSH == 1 ? 1 : LAB_PUSH == 2 ? 2 * workers : workers;
+}
+
 // The value of p[i] after the first `pushes` pushes of every worker.
 static double moved(const struct run *t, int pushes, size_t i)
 {
-    double x = (double)first(i),
-           rate = LAB_FULL_STEP ? 0.25 : 0.25 / t->workers;
+    double x = (double)first(i);
+    double rate = (LAB_PUSH == 3 ? 0.5 : 0.25) / divisor(t->workers);
     for (int r = 0; r < t->workers; r++)
         for (int s = 0; s < pushes && s < t->steps[r]; s++)
             x -= rate * (double)gradient(r, s, i);
@@ -150,7 +156,8 @@ static void want_final(struct lab_case *k, struct shape shape)
 {
     const struct run *t = served(k, shape, -1, 0, NULL);
     // A third of a push is rounded.
-    double most = shape.workers & (shape.workers - 1) ? 1e-3 : 0;
+    int parts = divisor(shape.workers);
+    double most = parts & (parts - 1) ? 1e-3 : 0;
     for (size_t i = 0; t && i < t->job.n; i++) {
         double ought = moved(t, shape.steps, i), is = (double)t->served[i];
         lab_want(k, fabs(is - ought) <= most,

@@ -4,8 +4,6 @@
 
 #include "labs/07-stale/stale.h"
 
-#include "labs/term.h"
-
 #include <limits.h>
 
 struct worker {
@@ -54,7 +52,7 @@ int lab_serve(struct lab *l, const struct job *job, float *p)
         its->left = from.bytes == 0;
         its->waits = from.bytes > 0;
         its->clock += from.bytes > 0;
-        float rate = LAB_FULL_STEP ? job->lr : job->lr / (float)l->workers;
+        float rate = job->lr / (float)l->workers;
         for (size_t i = 0; i < job->n && its->waits; i++)
             p[i] -= rate * g[i];
         if (answer(l, job, all, p))

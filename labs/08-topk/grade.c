@@ -107,12 +107,22 @@ static void conserve(struct lab_case *k)
         want_conserved(k, lab_pick(k, 70000, 90000), lab_pick(k, 300, 400), 1);
 }
 
+// Whether the contract sends x at i rather than y at j, if they are equal in
+// magnitude. NaN has no sign here.
+static bool tie_goes_first(float x, size_t i, float y, size_t j)
+{
+    bool high = LAB_TIES == 1, signs = LAB_TIES > 1;
+    if (signs && (double)x * (double)y < 0)
+        return LAB_TIES == 2 ? x > 0 : x < 0;
+    return high ? i > j : i < j;
+}
+
 // Whether the contract sends x at i rather than y at j.
 static bool goes_first(float x, size_t i, float y, size_t j)
 {
     double p = isnan(x) ? HUGE_VAL : fabs((double)x);
     double q = isnan(y) ? HUGE_VAL : fabs((double)y);
-    return p > q || (p == q && (LAB_TIES_HIGH ? i > j : i < j));
+    return p > q || (p == q && tie_goes_first(x, i, y, j));
 }
 
 // No entry that was kept should have gone before an entry that was sent.

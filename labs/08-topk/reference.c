@@ -3,8 +3,6 @@
 
 #include "labs/08-topk/topk.h"
 
-#include "labs/term.h"
-
 #include <math.h>
 
 // Whether x, which has the higher index, goes before y.
@@ -12,8 +10,8 @@ static bool before(float x, float y)
 {
     float p = fabsf(x), q = fabsf(y);
     if (isnan(p) || isnan(q))
-        return isnan(p) && (LAB_TIES_HIGH || !isnan(q));
-    return p > q || (LAB_TIES_HIGH && p == q);
+        return isnan(p) && !isnan(q);
+    return p > q;
 }
 
 // `out` has the largest entries so far, in order. A larger entry is inserted,

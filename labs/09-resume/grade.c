@@ -34,7 +34,9 @@ static size_t content(int step, size_t bytes, char *p)
 // Runs save number i.
 static int save(struct disk *d, int i, size_t bytes)
 {
-    char p[MOST];
+    char p[MOST], text[32];
+    snprintf(text, sizeof text, "save of step %d", step_of(i));
+    crash_mark(d, text);
     return checkpoint_save(d, step_of(i), p, content(step_of(i), bytes, p));
 }
 
@@ -57,6 +59,7 @@ static int prune_until(struct disk *d, int keep, long call)
     jmp_buf leave;
     volatile int result = KILLED;
     if (!setjmp(leave)) {
+        crash_mark(d, "prune");
         crash_at(d, call, false, &leave);
         result = checkpoint_prune(d, keep);
     }
@@ -173,6 +176,18 @@ static bool is_lost(const void *ctx, int i)
     return rng_u64(l->seed, (uint64_t)i) & 1;
 }
 
+// Shows the student what led to the first failure: the calls, and what the
+// crash left of them.
+static void show(struct lab_case *k, const struct disk *d,
+                 const struct loss *loss, bool torn)
+{
+    FILE *f = lab_failed(k) ? lab_log(k) : NULL;
+    struct disk *after = crash_after(d, loss ? is_lost : NULL, loss, torn);
+    if (f && after)
+        crash_show(d, after, loss ? is_lost : NULL, loss, torn, f);
+    crash_free(&after);
+}
+
 // Calls each() on all states that a loss of power can leave.
 static void for_losses(struct lab_case *k, const struct disk *d,
                        void (*each)(struct lab_case *, struct disk *, void *),
@@ -188,6 +203,7 @@ static void for_losses(struct lab_case *k, const struct disk *d,
         if (lab_want(k, after, "no memory for a disk"))
             each(k, after, arg);
         crash_free(&after);
+        show(k, d, &loss, i % 2);
     }
 }
 
@@ -236,6 +252,7 @@ static void each_call(struct lab_case *k, int old, size_t bytes, bool power)
                 snprintf(when, sizeof when, "killed in call %ld of save", call);
                 want_next(k, after, saved == 0 ? new : old, new, bytes, when);
                 crash_free(&after);
+                show(k, d, NULL, false);
             }
             crash_free(&d);
             if (!lab_want(k, saved == 0 || saved == KILLED,
@@ -300,12 +317,19 @@ static void full(struct lab_case *k)
     }
 }
 
+// How many checkpoints checkpoint_prune(keep) must leave, if there are as many.
+static int to_keep(int keep)
+{
+    int least = LAB_KEEP == 2 ? 2 : 1;
+    return LAB_KEEP == 1 ? keep + 1 : keep < least ? least : keep;
+}
+
 // Checks how many bytes checkpoint_prune(keep) leaves of checkpoints of 300
 // bytes. Each checkpoint may take up to 100 bytes more.
 static void want_pruned(struct lab_case *k, int keep)
 {
     struct disk *d = disk_with(k, 6, 300);
-    int kept = keep < 1 ? 1 : keep < 6 ? keep : 6;
+    int kept = to_keep(keep) < 6 ? to_keep(keep) : 6;
     if (!d)
         return;
     save_until(d, 7, 300, 4, false); // an unfinished save, or a whole one

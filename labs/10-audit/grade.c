@@ -64,6 +64,20 @@ static double bytes_of(const struct row *r)
     return sum + sum;            // and as many sums or parameters
 }
 
+// The result of n repeats, whose means are in rising order: what the term
+// counts.
+static double typical(const double *mean, int n)
+{
+    double sum = 0, logs = 0;
+    for (int k = 0; k < n; k++) {
+        sum += mean[k] / n;
+        logs += log(mean[k]) / n;
+    }
+    const double of[] = {(mean[(n - 1) / 2] + mean[n / 2]) / 2, sum,
+                         mean[n / 2], exp(logs)};
+    return of[LAB_RESULT];
+}
+
 // Makes a row without flaws. mean[] has the means of its repeats in rising
 // order; the repeats themselves begin at another one of them.
 static struct made make(uint64_t key, double base)
@@ -80,8 +94,8 @@ static struct made make(uint64_t key, double base)
                              .steps = 8 + 2 * pick(key, 6, 10),
                              .warmup = 2}};
     struct row *r = &m.row;
-    double sum = 0, mean[MOST_REPEATS], warm[MOST_REPEATS];
-    int half = r->repeats / 2, turn = pick(key, 7, r->repeats);
+    double mean[MOST_REPEATS], warm[MOST_REPEATS];
+    int turn = pick(key, 7, r->repeats);
     for (int k = 0; k < r->repeats; k++) {
         // Uneven distances: the median is not the mean.
         mean[k] = base * (1 + 0.01 * k + 0.005 * k * k);
@@ -92,17 +106,9 @@ static struct made make(uint64_t key, double base)
             double off = (s % 2 ? 0.02 : -0.02) * base;
             r->seconds[at][s] = s < r->warmup ? mean[k] * late : mean[k] + off;
         }
-        sum += mean[k];
     }
-    bool odd = r->repeats % 2 == 1;
-    m.ought = odd ? mean[half] : (mean[half - 1] + mean[half]) / 2;
-    m.warm = odd ? warm[half] : (warm[half - 1] + warm[half]) / 2;
-    if (LAB_MEAN_COUNTS) {
-        m.ought = sum / r->repeats;
-        m.warm = 0;
-        for (int k = 0; k < r->repeats; k++)
-            m.warm += warm[k] / r->repeats;
-    }
+    m.ought = typical(mean, r->repeats);
+    m.warm = typical(warm, r->repeats);
     m.best = mean[0];
     m.bytes = bytes_of(r);
     r->printed_seconds = m.ought;
@@ -161,6 +167,14 @@ static void bytes(struct lab_case *k)
             }
 }
 
+// Puts one or two numbers in rising order.
+static void rising(double *x, int n)
+{
+    double first = fmin(x[0], x[n - 1]), last = fmax(x[0], x[n - 1]);
+    x[0] = first;
+    x[n - 1] = last;
+}
+
 // Keeps the first n repeats: one or two.
 static void drop_repeats(struct made *m, int n)
 {
@@ -173,9 +187,11 @@ static void drop_repeats(struct made *m, int n)
             mean[k] += counts ? r->seconds[k][s] / (r->steps - r->warmup) : 0;
             warm[k] += r->seconds[k][s] / r->steps;
         }
-    m->ought = (mean[0] + mean[n - 1]) / 2;
-    m->best = fmin(mean[0], mean[n - 1]);
-    m->warm = (warm[0] + warm[n - 1]) / 2;
+    rising(mean, n);
+    rising(warm, n);
+    m->ought = typical(mean, n);
+    m->best = mean[0];
+    m->warm = typical(warm, n);
 }
 
 // A factor near 1 that changes a printed number as rounding does.

@@ -2,8 +2,6 @@
 
 #include "labs/10-audit/audit.h"
 
-#include "labs/term.h"
-
 #include <math.h>
 
 // The means of the repeats, without the first `skip` steps, smallest first.
@@ -22,12 +20,10 @@ static void means(const struct row *r, int skip, double out[MOST_REPEATS])
 
 static double typical(const struct row *r, int skip)
 {
-    double of[MOST_REPEATS], sum = 0;
+    double of[MOST_REPEATS];
     int n = r->repeats;
     means(r, skip, of);
-    for (int k = 0; k < n; k++)
-        sum += of[k] / n;
-    return LAB_MEAN_COUNTS ? sum : (of[(n - 1) / 2] + of[n / 2]) / 2;
+    return (of[(n - 1) / 2] + of[n / 2]) / 2;
 }
 
 double audit_seconds(const struct row *r)

@@ -184,7 +184,8 @@ static void want_bytes(struct lab_case *k, size_t n, int w, int steps)
     struct job *j;
     const struct lab_run *run = trained(k, &t, w, &j);
     for (size_t r = 0; run && r < all; r++) {
-        size_t own = n * (r + 1) / all - n * r / all;
+        size_t part = (size_t)lab_place(LAB_PART, (int)r, w);
+        size_t own = n * (part + 1) / all - n * part / all;
         size_t law = (n - own + (all - 1) * own) * 4 + (all - 1) * 8;
         size_t out = (size_t)run->v->rank[r].bytes_out;
         size_t in = (size_t)run->v->rank[r].bytes_in;

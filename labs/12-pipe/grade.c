@@ -79,19 +79,25 @@ static int await(struct lab *l, int from, int m, bool *came)
     return 0;
 }
 
+// The stage at a place of the way forward; -1: there is none.
+static int stage_at(const struct pipe *p, int place)
+{
+    bool is = place >= 0 && place < p->stages;
+    return is ? lab_at(LAB_STAGES, place, p->stages) : -1;
+}
+
 static int stage(struct lab *l, void *arg)
 {
     struct job *j = arg;
     const struct pipe *p = &j->pipe;
-    int s = l->rank, up = LAB_STAGES_DOWN ? -1 : 1; // the way forward
+    int s = l->rank, place = lab_place(LAB_STAGES, s, p->stages);
     bool came[2][MOST_MICRO] = {{false}}, forward[MOST_MICRO] = {false};
     struct work w;
     for (int i = 0; i < 2 * p->micro && pipe_work(p, s, i, &w); i++) {
-        int from = w.backward ? s + up : s - up,
-            to = w.backward ? s - up : s + up;
+        int from = stage_at(p, place + (w.backward ? 1 : -1));
+        int to = stage_at(p, place + (w.backward ? -1 : 1));
         int32_t number = w.micro;
-        if (from >= 0 && from < p->stages &&
-            await(l, from, w.micro, came[w.backward]))
+        if (from >= 0 && await(l, from, w.micro, came[w.backward]))
             return -1;
         if (w.backward && !forward[w.micro])
             return fail("stage %d: micro-batch %d goes backward before it went "
@@ -101,8 +107,7 @@ static int stage(struct lab *l, void *arg)
         forward[w.micro] = true;
         j->held[s] += w.backward ? -1 : 1;
         j->peak[s] = j->held[s] > j->peak[s] ? j->held[s] : j->peak[s];
-        if (to >= 0 && to < p->stages &&
-            lab_send(l, to, &number, sizeof number))
+        if (to >= 0 && lab_send(l, to, &number, sizeof number))
             return -1;
     }
     return 0;
@@ -137,7 +142,7 @@ static void want_memory(struct lab_case *k, const struct pipe *p)
     struct job j;
     double seconds = run(k, &j, p);
     for (int s = 0; seconds > 0 && s < p->stages; s++) {
-        int most = LAB_STAGES_DOWN ? s + 1 : p->stages - s;
+        int most = p->stages - lab_place(LAB_STAGES, s, p->stages);
         lab_want(k, j.peak[s] <= most,
                  "%d stages, %d micro-batches: stage %d holds %d, it may hold "
                  "%d",
@@ -192,9 +197,10 @@ static double unavoidable(const struct pipe *p)
     double most = 0;
     for (int s = 0; s < p->stages; s++) {
         double seconds = p->micro * (p->forward[s] + p->backward[s]);
-        for (int t = 0; t < p->stages; t++)
-            if (LAB_STAGES_DOWN ? t > s : t < s)
-                seconds += p->forward[t] + p->backward[t];
+        for (int at = lab_place(LAB_STAGES, s, p->stages) - 1; at >= 0; at--) {
+            int t = stage_at(p, at);
+            seconds += p->forward[t] + p->backward[t];
+        }
         most = fmax(most, seconds);
     }
     return most;

@@ -4,11 +4,9 @@
 
 #include "labs/12-pipe/pipe.h"
 
-#include "labs/term.h"
-
 bool pipe_work(const struct pipe *p, int stage, int i, struct work *w)
 {
-    int behind = LAB_STAGES_DOWN ? stage : p->stages - 1 - stage;
+    int behind = p->stages - 1 - stage;
     int warm = behind < p->micro ? behind : p->micro;
     int turns = 2 * (p->micro - warm), turn = i - warm;
     if (i < warm)

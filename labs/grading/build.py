@@ -25,8 +25,8 @@ JUDGE = ["core/base/error.c", "core/virtual/*.c", "labs/ask.c", "labs/check.c",
 AROUND = ["core/base/error.c", "labs/answer.c", "labs/lab.c", "labs/message.c",
           "labs/sandbox.c"]
 HEADERS = ["core/base/*.h", "core/virtual/*.h", "labs/*.h"]
-FLAGS = ["-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra",
-         "-D_GNU_SOURCE", f"-I{TOP}", f"-I{TOP / 'core'}"]
+KIND = ["-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-D_GNU_SOURCE"]
+FLAGS = KIND + [f"-I{TOP}", f"-I{TOP / 'core'}"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all",
             "-fno-omit-frame-pointer"]
 LIBRARIES = ["-lpthread", "-lm"]
@@ -74,11 +74,11 @@ def sources(patterns):
 
 
 class Builder:
-    """Builds for one lab; keeps the grader's objects in `out`. `ours`: the file is a
-    reference, or a change of one, and may include term.h."""
+    """Builds for one lab; keeps the grader's objects in `out`. `top`: a folder whose
+    labs/term.h takes the place of this tree's."""
 
-    def __init__(self, lab, out, ours=False):
-        self.lab, self.out, self.ours = lab, pathlib.Path(out).resolve(), ours
+    def __init__(self, lab, out, top=TOP):
+        self.lab, self.out, self.top = lab, pathlib.Path(out).resolve(), top
         self.out.mkdir(parents=True, exist_ok=True)
         self.sanitize = SANITIZE if self.can_sanitize() else []
 
@@ -96,13 +96,15 @@ class Builder:
                 path.unlink(missing_ok=True)
         return known.read_text() == "yes"
 
-    def compile_once(self, name, files, flags, others=None):
+    def compile_once(self, name, files, flags, own, others=None):
         """The folder with the objects of these files and, with the objects `others`,
-        their program. Compile them unless `out` has them already."""
-        words = FLAGS + flags
-        seen = hashlib.sha256(" ".join(compiler() + words).encode())
-        for path in files + (others or []) + sources(HEADERS) + \
-                sorted(self.lab.folder.glob("*.h")):
+        their program. Compile them unless `out` has them already. `own`: headers that
+        they need besides those of all labs."""
+        words = [f"-I{self.top}"] + FLAGS + flags
+        # The place of the tree does not count: another tree may use the same objects.
+        seen = hashlib.sha256(" ".join(compiler() + KIND + flags).encode())
+        headers = [path for path in sources(HEADERS) if path.name != "term.h"]
+        for path in files + headers + own + (others or []):
             seen.update(path.read_bytes())
         folder = self.out / f"{name}-{seen.hexdigest()[:16]}"
         if folder.is_dir():
@@ -122,18 +124,23 @@ class Builder:
             shutil.rmtree(fresh)
         return folder
 
+    def headers(self):
+        return sorted(self.lab.folder.glob("*.h"))
+
     def judge(self):
         """The grader's program."""
-        own = [self.lab.folder / name for name in ("grade.c", "ask.c")]
-        shared = self.compile_once("judge", sources(JUDGE), [])
-        return self.compile_once(f"lab-{self.lab.number:02}", own, [],
+        files = [self.lab.folder / name for name in ("grade.c", "ask.c")]
+        shared = self.compile_once("judge", sources(JUDGE), [], [])
+        return self.compile_once(f"lab-{self.lab.number:02}", files, [],
+                                 self.headers() + [self.top / "labs/term.h"],
                                  sorted(shared.glob("*.o"))) / "program"
 
     def around(self):
         """The objects of the program around a student's file."""
-        folders = [self.compile_once("around", sources(AROUND), self.sanitize),
+        folders = [self.compile_once("around", sources(AROUND), self.sanitize, []),
                    self.compile_once(f"answer-{self.lab.number:02}",
-                                     [self.lab.folder / "answer.c"], self.sanitize)]
+                                     [self.lab.folder / "answer.c"], self.sanitize,
+                                     self.headers())]
         return [str(o) for folder in folders for o in sorted(folder.glob("*.o"))]
 
     def take(self, path, folder, flags):
@@ -188,8 +195,6 @@ class Builder:
         own = [str(TOP / path) for path in ("labs/lab.h", "labs/disk.h",
                                             "core/base/half.h")]
         own += [str(self.lab.folder / self.lab.header())]
-        if self.ours:
-            own.append(str(TOP / "labs/term.h"))
         status, text, errors = compile_limited(FLAGS + ["-E", name], folder)
         for path in sorted(set(re.findall(r'^# \d+ "([^<].*?)"', text, re.M))):
             real = os.path.realpath(folder / path)

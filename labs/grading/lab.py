@@ -31,10 +31,16 @@ class Lab:
         return pathlib.Path(self.file).with_suffix(".h").name
 
     def trains(self):
-        """Whether the lab's file sums a vector. That is all that training needs."""
+        """The settings of a job that uses the lab's file; [] if training has no use for
+        it."""
+        if "outer_step" in self.functions:
+            return ["sync=outer", "outer_rule=nesterov", "every=5", "verify=5"]
+        if "slice_forward" in self.functions:
+            return ["sync=lab", "mesh=tp2", "verify=1"]
         text = "".join(p.read_text() for p in sorted(self.folder.glob("*.h")))
-        return bool(re.search(
-            r"^int lab_exchange\(struct lab \*l, float \*v, size_t n\);", text, re.M))
+        sums = re.search(r"^int lab_exchange\(struct lab \*l, float \*v, size_t n\);", text,
+                         re.M)
+        return ["sync=lab", "verify=1"] if sums else []
 
     def __str__(self):
         return f"lab {self.number}"

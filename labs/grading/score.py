@@ -18,6 +18,18 @@ class Row:
         self.points = int(test["points"] * result.part) if result else 0
 
 
+def keep_trace(trace, name, said):
+    """Make a page of the trace that a test has left, or log-NAME.txt of its text."""
+    with open(trace, "rb") as f:
+        first = f.read(1)
+    if not first:
+        trace.unlink()
+    elif first == b"{":
+        page.write(trace, f"{name} fails", said)
+    else:
+        trace.rename(trace.with_name(f"log-{name}.txt"))
+
+
 def run_tests(program, tests, out=None, stop=False, only=None, every=False, seed=0):
     """Run the tests, and return a row for each. `stop`: stop after the first failure.
     `every`: also run tests that need a test that failed. `only`: run this test alone.
@@ -34,10 +46,8 @@ def run_tests(program, tests, out=None, stop=False, only=None, every=False, seed
         trace = out / f"timeline-{name}.json" if out else None
         result = run.run_test(program, name, trace, out / "run.csv" if out else None,
                               seed)
-        if trace and trace.stat().st_size == 0:
-            trace.unlink()
-        elif trace:
-            page.write(trace, f"{name} fails", result.said)
+        if trace:
+            keep_trace(trace, name, result.said)
         rows.append(Row(test, result))
         if not result.passed:
             failed.add(name)

@@ -1,0 +1,442 @@
+// grade.c - lab 13: the tests of outer steps, fragments and overlap.
+//
+// The expected parameters come from all workers' training one after the other,
+// written here without messages. An inner step goes some way to a place that
+// differs by worker, step and element.
+
+#include "labs/13-outer/outer.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_WORKERS = 6, MOST_HIDDEN = 16, MOST_FRAGMENTS = 24 };
+
+struct task {
+    struct outer outer;
+    struct lab *l[MOST_HIDDEN]; // by worker, while it runs
+    double seconds;             // of an inner step
+    float *p[MOST_HIDDEN];
+};
+
+static float first(size_t i)
+{
+    return (float)(i % 11) / 4 - 1;
+}
+
+static void inner_of(const struct outer *o, int rank, int step, float *p)
+{
+    uint64_t key = rng_key(13, (uint64_t)rank * 1000003 + (uint64_t)step);
+    for (size_t i = 0; i < o->n; i++) {
+        float place = 3 * (float)rng_uniform(key, i) + (float)(i % 5) - 2;
+        p[i] += 0.2f * (place - p[i]);
+    }
+}
+
+static int worker_of(const struct outer *o, const float *p)
+{
+    const struct task *t = (const struct task *)o;
+    int r = 0;
+    while (r < MOST_HIDDEN - 1 && t->p[r] != p)
+        r++;
+    return r;
+}
+
+// An inner step of the worker whose parameters are p.
+static void inner(const struct outer *o, int step, float *p)
+{
+    const struct task *t = (const struct task *)o;
+    int r = worker_of(o, p);
+    lab_compute(t->l[r], t->seconds);
+    inner_of(o, r, step, p);
+}
+
+static int body(struct lab *l, void *arg)
+{
+    struct task *t = arg;
+    t->l[l->rank] = l;
+    for (size_t i = 0; i < t->outer.n; i++)
+        t->p[l->rank][i] = first(i);
+    return outer_train(l, &t->outer, t->p[l->rank]);
+}
+
+// ---- what must come out
+
+static size_t first_of(const struct outer *o, int f)
+{
+    return o->n * (size_t)f / (size_t)o->fragments;
+}
+
+// Whether fragment f is due after inner step s.
+static bool due(const struct outer *o, int f, int s)
+{
+    int turn = lab_place(LAB_FRAGMENTS, f, o->fragments);
+    return (s - o->every * (turn + 1) / o->fragments) % o->every == 0;
+}
+
+// One element's outer step, in the term's rule.
+static void expect_step(float lr, float momentum, float mean, float *start,
+                        float *velocity)
+{
+    float d = *start - mean, part = LAB_OUTER == 2 ? 1 - momentum : 1;
+    *velocity = momentum * *velocity + part * d;
+    *start -= lr * (LAB_OUTER == 0 ? d + momentum * *velocity : *velocity);
+}
+
+// Training of all workers. sent: what each worker's fragments were when they
+// began to travel.
+struct expected {
+    float *p[MOST_HIDDEN], *sent[MOST_HIDDEN], *start, *velocity;
+};
+
+static void expect_merge(const struct outer *o, int w, int f,
+                         struct expected *e)
+{
+    static const float kept[] = {0, 0.5f, 1};
+    for (size_t i = first_of(o, f); i < first_of(o, f + 1); i++) {
+        float sum = 0;
+        for (int r = 0; r < w; r++)
+            sum += e->sent[r][i];
+        expect_step(o->lr, o->momentum, sum / (float)w, &e->start[i],
+                    &e->velocity[i]);
+        for (int r = 0; r < w; r++)
+            e->p[r][i] =
+                e->start[i] + kept[LAB_MERGE] * (e->p[r][i] - e->sent[r][i]);
+    }
+}
+
+static void expect_train(const struct outer *o, int w, struct expected *e)
+{
+    int merge_at[MOST_FRAGMENTS] = {0};
+    for (int s = 1; s <= o->steps; s++) {
+        for (int r = 0; r < w; r++)
+            inner_of(o, r, s, e->p[r]);
+        for (int f = 0; f < o->fragments; f++) {
+            size_t off = first_of(o, f), n = first_of(o, f + 1) - off;
+            if (due(o, f, s)) {
+                merge_at[f] = s + o->overlap;
+                for (int r = 0; r < w; r++)
+                    memcpy(e->sent[r] + off, e->p[r] + off, n * sizeof(float));
+            }
+            if (merge_at[f] == s || (merge_at[f] && s == o->steps)) {
+                merge_at[f] = 0;
+                expect_merge(o, w, f, e);
+            }
+        }
+    }
+}
+
+static bool expect_open(struct lab_case *k, struct expected *e, size_t n, int w)
+{
+    e->start = lab_memory(k, n, sizeof(float));
+    e->velocity = lab_memory(k, n, sizeof(float));
+    bool whole = e->start && e->velocity;
+    for (int r = 0; whole && r < w; r++) {
+        e->p[r] = lab_memory(k, n, sizeof(float));
+        e->sent[r] = lab_memory(k, n, sizeof(float));
+        whole = e->p[r] && e->sent[r];
+        for (size_t i = 0; whole && i < n; i++)
+            e->p[r][i] = e->start[i] = first(i);
+    }
+    return whole;
+}
+
+// ---- the tests
+
+static struct outer outer_of(size_t n, int fragments, int every, int overlap)
+{
+    return (struct outer){.n = n,
+                          .fragments = fragments,
+                          .every = every,
+                          .overlap = overlap,
+                          .steps = 3 * every + 1,
+                          .lr = 0.7f,
+                          .momentum = 0.5f,
+                          .inner = inner};
+}
+
+// Runs a job. Returns NULL if it failed.
+static const struct lab_run *trained(struct lab_case *k,
+                                     const struct lab_world *world,
+                                     const struct outer *o, double seconds,
+                                     struct task **t)
+{
+    *t = lab_failed(k) ? NULL : lab_memory(k, 1, sizeof **t);
+    if (!*t)
+        return NULL;
+    (*t)->outer = *o;
+    (*t)->seconds = seconds;
+    for (int r = 0; r < world->workers; r++)
+        if (!((*t)->p[r] = lab_memory(k, o->n, sizeof(float))))
+            return NULL;
+    const struct lab_run *run = lab_virtual(k, world, body, *t);
+    return lab_clean(k, run) ? run : NULL;
+}
+
+static void want_trained(struct lab_case *k, const struct outer *o, int w)
+{
+    struct lab_world world = {.workers = w};
+    struct expected e;
+    struct task *t;
+    if (!trained(k, &world, o, 1, &t) || !expect_open(k, &e, o->n, w))
+        return;
+    expect_train(o, w, &e);
+    for (int r = 0; r < w; r++)
+        for (size_t i = 0; i < o->n; i++) {
+            double is = (double)t->p[r][i], ought = (double)e.p[r][i];
+            lab_want(k, fabs(is - ought) <= 1e-4 * (1 + fabs(ought)),
+                     "%d workers, n = %zu, %d fragments, every %d, overlap %d, "
+                     "lr %g, momentum %g: after %d steps p[%zu] of worker %d "
+                     "is %.6g, not %.6g",
+                     w, o->n, o->fragments, o->every, o->overlap, (double)o->lr,
+                     (double)o->momentum, o->steps, i, r, is, ought);
+        }
+}
+
+static void want_rule(struct lab_case *k, size_t n, float lr, float momentum)
+{
+    float *mean = lab_memory(k, n, sizeof *mean);
+    float *start = lab_memory(k, n, sizeof *start);
+    float *ought = lab_memory(k, n, sizeof *ought);
+    float *velocity = lab_memory(k, n, sizeof *velocity);
+    float *v = lab_memory(k, n, sizeof *v);
+    if (!mean || !start || !ought || !velocity || !v)
+        return;
+    for (size_t i = 0; i < n; i++)
+        start[i] = ought[i] = first(i);
+    for (int step = 1; step <= 5; step++) {
+        for (size_t i = 0; i < n; i++) {
+            mean[i] = start[i];
+            expect_step(lr, momentum, mean[i] + 1 + (float)(i % 3), &ought[i],
+                        &v[i]);
+            mean[i] += 1 + (float)(i % 3);
+        }
+        outer_step(lr, momentum, mean, start, velocity, n);
+        for (size_t i = 0; i < n; i++)
+            lab_want(k, fabsf(start[i] - ought[i]) <= 1e-3f,
+                     "lr %g, momentum %g, outer step %d: from a mean of %g the "
+                     "start becomes %g, not %g",
+                     (double)lr, (double)momentum, step, (double)mean[i],
+                     (double)start[i], (double)ought[i]);
+    }
+}
+
+static void rule(struct lab_case *k)
+{
+    static const float rates[][2] = {{1, 0},
+                                     {0.5f, 0},
+                                     {1, 0.5f},
+                                     {0.7f, 0.9f}};
+    for (int i = 0; i < 4; i++)
+        want_rule(k, 20, rates[i][0], rates[i][1]);
+    for (int i = 0; i < 4 && lab_hidden(k); i++)
+        want_rule(k, lab_pick(k, 21, 3000), (float)lab_pick(k, 1, 99) / 100,
+                  (float)lab_pick(k, 1, 99) / 100);
+    if (lab_hidden(k)) // a 16-bit number does not count so many
+        want_rule(k, lab_pick(k, 70000, 90000), 0.7f, 0.9f);
+}
+
+// The mean of all workers after every outer step, with the same bits.
+static void want_average(struct lab_case *k, int w, size_t n, int every)
+{
+    struct outer o = outer_of(n, 1, every, 0);
+    struct lab_world world = {.workers = w};
+    struct task *t;
+    o.steps = 2 * every;
+    o.lr = 1;
+    o.momentum = 0;
+    want_trained(k, &o, w);
+    if (!trained(k, &world, &o, 1, &t))
+        return;
+    for (int r = 1; r < w; r++)
+        for (size_t i = 0; i < n; i++)
+            lab_want(k, memcmp(&t->p[r][i], &t->p[0][i], sizeof(float)) == 0,
+                     "%d workers, n = %zu: after an outer step p[%zu] is %.9g "
+                     "on worker %d and %.9g on worker 0",
+                     w, n, i, (double)t->p[r][i], r, (double)t->p[0][i]);
+}
+
+static void average(struct lab_case *k)
+{
+    static const size_t sizes[] = {1, 5, 100};
+    for (int w = 1; w <= MOST_WORKERS; w++)
+        for (int s = 0; s < 3; s++)
+            want_average(k, w, sizes[s], 1 + 3 * s);
+    for (int i = 0; i < 2 && lab_hidden(k); i++)
+        want_average(k, (int)lab_pick(k, 7, MOST_HIDDEN),
+                     lab_pick(k, 101, 1500), (int)lab_pick(k, 2, 9));
+}
+
+static void momentum(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS; w++)
+        for (int every = 1; every <= 5; every += 2) {
+            struct outer o = outer_of(30, 1, every, 0);
+            want_trained(k, &o, w);
+        }
+}
+
+static void fragments(struct lab_case *k)
+{
+    for (int w = 1; w <= 4; w++)
+        for (int f = 1; f <= 7; f += 2) {
+            struct outer o = outer_of(50, f, 7, 0);
+            want_trained(k, &o, w);
+        }
+    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+        int f = (int)lab_pick(k, 8, MOST_FRAGMENTS);
+        struct outer o =
+            outer_of(lab_pick(k, 100, 900), f, f + (int)lab_pick(k, 0, 9), 0);
+        want_trained(k, &o, (int)lab_pick(k, 2, MOST_HIDDEN));
+    }
+}
+
+static void overlap(struct lab_case *k)
+{
+    for (int w = 1; w <= 4; w++)
+        for (int f = 1; f <= 3; f++)
+            for (int late = 1; late <= 5; late += 2) {
+                struct outer o = outer_of(50, f, 6, late);
+                o.steps -= late != 3; // then one is due after the last step
+                want_trained(k, &o, w);
+            }
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        int f = (int)lab_pick(k, 4, MOST_FRAGMENTS);
+        int every = f + (int)lab_pick(k, 1, 9);
+        struct outer o = outer_of(lab_pick(k, 100, 900), f, every,
+                                  (int)lab_pick(k, 1, (size_t)every - 1));
+        o.steps += (int)lab_pick(k, 0, (size_t)every);
+        want_trained(k, &o, (int)lab_pick(k, 2, MOST_HIDDEN));
+    }
+}
+
+static void want_bytes(struct lab_case *k, const struct outer *o, int w)
+{
+    struct lab_world world = {.workers = w};
+    struct task *t;
+    const struct lab_run *run = trained(k, &world, o, 1, &t);
+    size_t law = 0;
+    for (int s = 1; s <= o->steps; s++)
+        for (int f = 0; f < o->fragments; f++)
+            if (due(o, f, s))
+                law +=
+                    4 * (first_of(o, f + 1) - first_of(o, f)) * (size_t)(w - 1);
+    for (int r = 0; run && r < w; r++) {
+        size_t out = (size_t)run->v->rank[r].bytes_out;
+        size_t in = (size_t)run->v->rank[r].bytes_in;
+        lab_record(k, w, (size_t)o->fragments, "bytes_out", (double)out);
+        lab_want(k, out == law && in == law,
+                 "%d workers, n = %zu, %d fragments, every %d, %d steps: "
+                 "worker %d sent %zu bytes and received %zu, not %zu",
+                 w, o->n, o->fragments, o->every, o->steps, r, out, in, law);
+    }
+}
+
+static void bytes(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS; w++)
+        for (int f = 1; f <= 5; f += 2) {
+            struct outer o = outer_of(101, f, 5, 2);
+            want_bytes(k, &o, w);
+        }
+    if (lab_hidden(k)) {
+        struct outer o = outer_of(lab_pick(k, 100, 900), 9, 11, 4);
+        want_bytes(k, &o, (int)lab_pick(k, 7, 10));
+    }
+}
+
+// The seconds of the inner steps and of what cannot be hidden. Fragments are
+// due at different steps, and an exchange is shorter than the steps between.
+static double least_seconds(const struct outer *o, int w, double inner_s,
+                            const struct lab_world *net)
+{
+    double total = 0, after = 0;
+    for (int s = 1; s <= o->steps; s++) {
+        total += inner_s;
+        for (int f = 0; f < o->fragments; f++) {
+            size_t n = first_of(o, f + 1) - first_of(o, f);
+            double takes =
+                net->alpha_s + 4. * (double)n * (w - 1) / net->bytes_per_s;
+            int left = o->steps - s; // inner steps until the end
+            int hidden = o->overlap < left ? o->overlap : left;
+            if (!due(o, f, s))
+                continue;
+            double exposed = fmax(0, takes - hidden * inner_s);
+            if (o->overlap)
+                after = fmax(after, exposed);
+            else
+                total += exposed;
+        }
+    }
+    return total + after;
+}
+
+static void want_time(struct lab_case *k, int w, int f, int late, size_t n,
+                      double inner_s)
+{
+    struct outer o = outer_of(n, f, 12, late);
+    struct lab_world world = {.workers = w,
+                              .alpha_s = 1e-3,
+                              .bytes_per_s = 4. * (double)n * (w - 1) / f /
+                                             (0.8 * inner_s - 1e-3)};
+    struct task *t;
+    const struct lab_run *run = trained(k, &world, &o, inner_s, &t);
+    if (!run)
+        return;
+    double ought = least_seconds(&o, w, inner_s, &world);
+    lab_record(k, w, (size_t)f, late ? "seconds_overlap" : "seconds",
+               run->v->seconds);
+    lab_speed(k, run->v->seconds, ought,
+              "%d workers, %d fragments, overlap %d, inner steps of %g s: took "
+              "%.4g s, %.4g s are enough",
+              w, f, late, inner_s, run->v->seconds, ought);
+}
+
+static void in_time(struct lab_case *k)
+{
+    for (int w = 2; w <= MOST_WORKERS; w += 2)
+        for (int f = 1; f <= 4; f++)
+            for (int late = 0; late <= 4; late += 2)
+                want_time(k, w, f, late, 1200, 0.01);
+    for (int i = 0; i < 3 && lab_hidden(k); i++)
+        want_time(k, (int)lab_pick(k, 3, 12), (int)lab_pick(k, 1, 12),
+                  (int)lab_pick(k, 1, 6), 120 * lab_pick(k, 5, 20),
+                  1e-3 * (double)lab_pick(k, 4, 50));
+}
+
+static const struct lab_test tests[] = {
+    {"rule", 10, rule, NULL,
+     "Workers that have moved up by 1 have a pseudo-gradient of -1: a step "
+     "against it goes up."},
+    {"average", 15, average, "rule",
+     "With lr 1 and no momentum the outer step gives the mean. Add in the same "
+     "order on all workers."},
+    {"momentum", 10, momentum, "average",
+     "start and velocity stay from one outer step to the next. Is anything of "
+     "them computed from this worker's own p?"},
+    {"fragments", 10, fragments, "momentum",
+     "7 fragments of 50 elements: the first has 7 elements, the second one 7, "
+     "the last one 8. Each has its own steps."},
+    {"overlap", 10, overlap, "fragments",
+     "What was sent, and not what p is when it is merged, is in the mean. What "
+     "is under way after the last step?"},
+    {"bytes", 5, bytes, "fragments",
+     "Only the fragment that is due travels, once to each other worker."},
+    {"time", 10, in_time, "overlap",
+     "Begin the receives with the sends: a message travels only when both "
+     "sides have called."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 13,
+    .name = "train apart, agree seldom",
+    .file = "outer.c",
+    .functions = "outer_step outer_train",
+    .floor = 0,
+    .tests = tests,
+};

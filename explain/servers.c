@@ -160,6 +160,7 @@ int way_servers(struct story *s, const struct backend *b, int servers,
                                   .n = n,
                                   .slice = most,
                                   .worker_updates = worker_updates,
+                                  .threadless = true,
                                   .timeout_s = no_deadline_s,
                                   .optim = {.kind = OPTIM_SGD}}};
     s->servers = servers;

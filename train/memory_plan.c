@@ -179,15 +179,20 @@ static size_t mapped(const struct memory_job *job)
     if (!job->transport || strcmp(job->transport, "shm"))
         return 0;
     if (job->backend->traffic == TRAFFIC_ROUNDS)
-        return w * PLACES; // only messages
+        return memory_shared(job->world); // only messages
     if (job->backend->apart)
-        return floats(copied) + w * PLACES;
+        return floats(copied) + memory_shared(job->world);
     size_t bytes = floats(share.lends_grads ? lent - lent / w : others);
     if (share.lends_params) // the others' chunks of the blocks in buffers
         bytes += (lent - lent / w) * dtype_bytes(job->model->precision);
     else if (job->backend->shards)
         bytes += floats(copied);
-    return bytes + w * PLACES;
+    return bytes + memory_shared(job->world);
+}
+
+size_t memory_shared(int members)
+{
+    return (size_t)members * PLACES;
 }
 
 void memory_worker(const struct memory_job *job, struct memory *out)

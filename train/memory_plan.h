@@ -61,6 +61,10 @@ struct memory_job {
 void memory_worker(const struct memory_job *job, struct memory *out);
 void memory_server(const struct memory_job *job, struct memory *out);
 
+// Bytes that a member of a group in shared memory maps for its counters and
+// messages, of `members` members.
+size_t memory_shared(int members);
+
 // The sum of all parts but `mapped`, in bytes.
 size_t memory_sum(const struct memory *m);
 

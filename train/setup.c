@@ -260,6 +260,7 @@ static void predict_memory(struct trainer *t)
     };
     memory_worker(&job, &t->memory);
     t->memory.buffers += stages_bytes(t) + slices_bytes(t);
+    t->memory.mapped += memory_shared(stages_sharing(t) + slices_sharing(t));
 }
 
 static int check_memory(struct trainer *t)

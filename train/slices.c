@@ -32,6 +32,7 @@ struct slices {
     void *file;      // sync=lab: the student's, whose function joins; else NULL
     int (*student)(struct lab *l, float *v, size_t n);
     struct real *real; // what it is called with
+    bool shares;       // the group is in shared memory
     int joins;         // since the last norm; numbers their spans
     bool aligns;       // replicas add in a different order on each slice
 };
@@ -349,10 +350,16 @@ int slices_open(struct trainer *t)
     const struct group_ops *carrier = ring_choose(&job, tcp);
     struct group *g = carrier ? group_open(carrier, &job) : NULL;
     t->slices->group = g;
+    t->slices->shares = carrier == &ring_shm;
     if (g && *lab && load_student(t->slices, lab))
         return -1;
     return g ? group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float))
              : -1;
+}
+
+int slices_sharing(const struct trainer *t)
+{
+    return t->slices && t->slices->shares ? t->row->world : 0;
 }
 
 void slices_close(struct trainer *t)

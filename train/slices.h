@@ -67,6 +67,10 @@ const struct model_slices *slices_job(const struct trainer *t);
 size_t slices_bytes(const struct trainer *t);
 int slices_buffer(struct trainer *t);
 
+// How many slices share memory, or 0 if their joins travel by TCP. Known after
+// slices_open().
+int slices_sharing(const struct trainer *t);
+
 // Connect to the other slices. All workers call it. Returns 0, or -1 after
 // fail().
 int slices_open(struct trainer *t);

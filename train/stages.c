@@ -34,6 +34,7 @@
 struct stages {
     struct cluster patient;           // the line, with the deadline of a wait
     struct group *forward, *backward; // residual streams; their gradients
+    bool shares;                      // the groups are in shared memory
     struct action *order[2];          // by kind: this stage's, in order
     int total;                        // of each kind
     int slots, inputs, edges;
@@ -137,9 +138,15 @@ static struct group *open_group(const struct trainer *t, const char *name)
         .messages = true,
         .iface = t->run.settings.iface,
     };
-    const struct group_ops *carrier =
-        ring_choose(&job, t->run.settings.transport == TRANSPORT_TCP);
+    bool tcp = t->run.settings.transport == TRANSPORT_TCP;
+    const struct group_ops *carrier = ring_choose(&job, tcp);
+    t->stages->shares = carrier == &ring_shm;
     return carrier ? group_open(carrier, &job) : NULL;
+}
+
+int stages_sharing(const struct trainer *t)
+{
+    return t->stages && t->stages->shares ? 2 * t->plan.stages : 0;
 }
 
 static int list_actions(const struct trainer *t, struct stages *s)
@@ -483,12 +490,10 @@ int stages_send(struct trainer *t, int chunk)
 
 struct group_stats stages_moved(const struct trainer *t)
 {
-    if (!t->stages)
-        return (struct group_stats){0};
-    const struct group_stats *f = &t->stages->forward->stats;
-    const struct group_stats *b = &t->stages->backward->stats;
-    return (struct group_stats){.bytes_out = f->bytes_out + b->bytes_out,
-                                .bytes_in = f->bytes_in + b->bytes_in,
-                                .head_out = f->head_out + b->head_out,
-                                .head_in = f->head_in + b->head_in};
+    struct group_stats moved = {0};
+    if (t->stages) {
+        group_stats_add(&moved, &t->stages->forward->stats);
+        group_stats_add(&moved, &t->stages->backward->stats);
+    }
+    return moved;
 }

@@ -58,6 +58,10 @@ int stages_ahead(const struct trainer *t);
 // gradient from the other end. Its other buffers are small.
 size_t stages_bytes(const struct trainer *t);
 
+// How many members the groups of stages have that share memory: those of both
+// directions, or 0 if messages travel by TCP. Known after stages_open().
+int stages_sharing(const struct trainer *t);
+
 // Connect to the other stages. All workers call it. Returns 0, or -1 after
 // fail().
 int stages_open(struct trainer *t);

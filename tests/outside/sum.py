@@ -26,7 +26,8 @@ class GroupJob(c.Structure):
 
 class GroupVector(c.Structure):
     _fields_ = [("data", c.c_void_p), ("n", c.c_size_t), ("type", c.c_int),
-                ("wire", c.c_int), ("scale", c.c_float), ("awaited", c.c_bool)]
+                ("wire", c.c_int), ("scale", c.c_float),
+                ("lengths", c.POINTER(c.c_size_t)), ("awaited", c.c_bool)]
 
 
 library = c.CDLL("liblockstep.so.0")

@@ -26,7 +26,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 NAMED = re.compile(r"[;#] ([\w/]+\.\w+)")
 LONG = os.environ.get("LOCKSTEP_LONG") == "1"
 NEEDED = ("plots", "experiments", "docs", "study", "README.md", "CMakeLists.txt",
-          "core/config/backends.def")
+          "core/config/backends.def", "core/virtual/page.html")
 
 # {beginning of a command: words to add at its end}; the last word wins
 SMALL = "layers=1 heads=1 channels=8 context=16 batch=2"

@@ -255,9 +255,9 @@ def rewritten(kept, out):
     copy(kept / "repeats", out / "ties", 100, {
         "ring": [{"step_us": 9000}, {"step_us": 8000}, {"step_us": 12000}],
         "sps": [{"step_us": 13500, "taken": .8, "switches": 150},
-                {"step_us": 13800, "taken": .4, "switches": 150},
+                {"step_us": 15200, "taken": .4, "switches": 150},
                 {"step_us": 13600}],
-        "outer": [{"step_us": 10500}, {"step_us": 14900}, {"step_us": 14800}],
+        "outer": [{"step_us": 10500}, {"step_us": 16500}, {"step_us": 16400}],
         "zero": [{"step_us": us, "held": (2, 9)} for us in (14100, 14300, 60000)]})
     # slept, wrong on purpose, not all repeats; a loss that is not reached
     one = copy(kept / "repeats", out / "missing", 200, {

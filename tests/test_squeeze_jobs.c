@@ -37,7 +37,7 @@ static void disturbed_jobs_end_with_the_same_files(void **state)
         job_run(&j, 100,
                 "rm -rf calm ill; lockstep train %s %s workers=2 steps=11 "
                 "save=4 verify=1 out=calm && lockstep train %s %s workers=2 "
-                "steps=11 save=4 restarts=1 inject=kill:7 inject_rank=%d "
+                "steps=11 save=4 restarts=1 inject=kill:7@%d "
                 "out=ill",
                 tiny, ways[i], tiny, ways[i], i % 2);
         assert_ok(&j);
@@ -127,13 +127,13 @@ static void a_nan_ends_the_job(void **state)
     struct job j;
     job_run(&j, 60,
             "lockstep train %s sync=ring squeeze=sign workers=2 steps=8 "
-            "inject=nan:3 inject_rank=1",
+            "inject=nan:3@1",
             tiny);
     assert_status(&j, 1);
     assert_prints(&j, "step 3: the gradient of");
     job_run(&j, 60,
             "lockstep train %s sync=ring squeeze=topk workers=2 steps=8 "
-            "precision=fp16 loss_scale=512 inject=inf:3 inject_rank=1 out=inf",
+            "precision=fp16 loss_scale=512 inject=inf:3@1 out=inf",
             tiny);
     assert_ok(&j);
     assert_prints(&j, "step 3: the gradient overflows at loss scale 512");

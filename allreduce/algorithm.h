@@ -18,8 +18,7 @@
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of Collective
 // Communication Operations in MPICH", 2005.
 
-#ifndef ALLREDUCE_ALGORITHM_H
-#define ALLREDUCE_ALGORITHM_H
+#pragma once
 
 #include "config/settings.h"
 
@@ -33,5 +32,3 @@ int algorithm_use(enum algorithm a);
 // Sets one of Open MPI's integer variables (ompi_info --all) through MPI's tool
 // interface. Returns 0, or -1 after fail() if there is no such variable.
 int algorithm_variable(const char *name, int value);
-
-#endif

@@ -1,7 +1,6 @@
 // half_types.h - sums in fp16 and bf16 for MPI, which has no such types.
 
-#ifndef ALLREDUCE_HALF_TYPES_H
-#define ALLREDUCE_HALF_TYPES_H
+#pragma once
 
 #include "base/half.h"
 
@@ -11,5 +10,3 @@
 // numbers in fp32 and rounds once. half_types_close() frees both.
 void half_types_open(MPI_Datatype *type, MPI_Op *sum, enum dtype format);
 void half_types_close(MPI_Datatype *type, MPI_Op *sum);
-
-#endif

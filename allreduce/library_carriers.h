@@ -1,8 +1,7 @@
 // library_carriers.h - carriers that do the verbs of group.h with a library:
 // Open MPI or NCCL.
 
-#ifndef ALLREDUCE_LIBRARY_CARRIERS_H
-#define ALLREDUCE_LIBRARY_CARRIERS_H
+#pragma once
 
 #include "group/group.h"
 
@@ -11,5 +10,3 @@ extern const struct group_ops library_mpi;
 
 // NCCL's collectives between GPUs. It exists only in builds with NCCL.
 extern const struct group_ops library_nccl;
-
-#endif

@@ -15,8 +15,7 @@
 // elements, in the wire's format: for an all_reduce of S bytes, S out and S in
 // (a ring inside the library moves 2(size-1)/size of that).
 
-#ifndef ALLREDUCE_OPERANDS_H
-#define ALLREDUCE_OPERANDS_H
+#pragma once
 
 #include "group/group.h"
 
@@ -29,5 +28,3 @@ struct group_chunk operand_taken(const struct group *g,
 
 // Adds the bytes given and taken to g->moved.
 void operands_count(struct group *g, const struct group_op *op);
-
-#endif

@@ -5,8 +5,7 @@
 // that says how many verbs it has begun. When the deadline passes, the missing
 // ranks are those whose latest number is smaller than that of the verb.
 
-#ifndef ALLREDUCE_ROLLCALL_H
-#define ALLREDUCE_ROLLCALL_H
+#pragma once
 
 #include <mpi.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void rollcall_say(struct rollcall *c, int64_t number);
 // such as "rank 2, 3"; "" if there are none. Returns out.
 char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
                        size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 // bound.h - a lower bound for the time of a training step: the matrix products
 // of the fastest library, and the update's memory traffic.
 
-#ifndef BENCH_BOUND_H
-#define BENCH_BOUND_H
+#pragma once
 
 #include "bench/workload.h"
 
@@ -48,5 +47,3 @@ double bound_update(const struct bound *f);
 // The number of products, and the times of product i, from 0.
 int bound_nlines(const struct bound *f);
 struct bound_line bound_line(const struct bound *f, int i);
-
-#endif

@@ -169,26 +169,6 @@ static int table(struct collective *c, enum collect_verb verb, double *bad)
 
 // ---- the workers
 
-// Leaves out rows whose carrier cannot run on these hosts.
-static int leave_out(struct collect_plan *p, struct cluster *cluster)
-{
-    for (int i = 0; i < COLLECT_ROWS; i++) {
-        const struct group_ops *carrier = collect_rows[i].carrier;
-        struct group_job members = {.name = collect_rows[i].name,
-                                    .cluster = cluster};
-        char why[128];
-        if (!p->use[i] || !carrier)
-            continue;
-        int can = group_is_supported(carrier, &members, why);
-        if (can < 0)
-            return -1;
-        if (!can && cluster->rank == 0)
-            printf("# %s: %s\n", members.name, why);
-        p->use[i] = can;
-    }
-    return 0;
-}
-
 static int work(struct cluster *cluster, void *arg)
 {
     struct collect_plan *p = arg;
@@ -200,8 +180,10 @@ static int work(struct cluster *cluster, void *arg)
     if (cluster->world < 2 || cluster->world > WORKERS_MOST)
         return fail("collect_perf: workers=%d; try: 2 .. %d", cluster->world,
                     WORKERS_MOST);
-    if (leave_out(p, cluster))
-        return -1;
+    for (int i = 0; i < COLLECT_ROWS; i++)
+        if (table_leave_out(cluster, collect_rows[i].name,
+                            collect_rows[i].carrier, &p->use[i]))
+            return -1;
     int rc = collective_open(&c, p, cluster, most);
     for (int v = 0; !rc && v < COLLECT_VERBS; v++)
         if (p->verbs[v])

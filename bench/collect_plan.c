@@ -14,7 +14,6 @@
 
 #include "base/base.h"
 #include "config/keys.h"
-#include "config/suggest.h"
 
 #include <string.h>
 
@@ -165,33 +164,6 @@ static void print_help(void)
         "  collect_perf workers=4 op=broadcast   rows without MPI\n");
 }
 
-// Sets use[i] for the names[i] that are in text: "a,b" or "all". Returns 0, or
-// -1 after fail().
-static int choose(const char *key, const char *text, const char *const *names,
-                  int n, bool *use)
-{
-    char item[CONFIG_WORD], nearest[SUGGEST_TEXT];
-    bool all = !strcmp(text, "all");
-    for (int i = 0; i < n; i++)
-        use[i] = all;
-    for (const char *p = text; !all; p++) {
-        size_t len = strcspn(p, ",");
-        int i = 0;
-        snprintf(item, sizeof item, "%.*s", (int)len, p);
-        while (i < n && strcmp(item, names[i]) != 0)
-            i++;
-        if (i == n)
-            return fail("%s=%s: unknown name %s%s; all: collect_perf --help",
-                        key, text, item,
-                        suggest_text(nearest, "; nearest: ", item, names, n));
-        use[i] = true;
-        p += len;
-        if (!*p)
-            break;
-    }
-    return 0;
-}
-
 // Without mpirun, rows of MPI are an error if rows= names them. With rows=all
 // they are left out.
 static int choose_mpi(struct collect_plan *p, bool launched)
@@ -235,10 +207,12 @@ int collect_parse(struct collect_plan *p, bool launched, int nwords,
             return 1;
         }
     if (key_words(&keys, p, nwords, words) ||
-        choose("op", p->op_text, collect_verb_names, COLLECT_VERBS, p->verbs) ||
-        choose("rows", p->rows_text, names, COLLECT_ROWS, p->use) ||
+        table_choose("collect_perf", "op", p->op_text, collect_verb_names,
+                     COLLECT_VERBS, p->verbs) ||
+        table_choose("collect_perf", "rows", p->rows_text, names, COLLECT_ROWS,
+                     p->use) ||
         choose_mpi(p, launched) || check_rows(p))
         return -1;
-    p->nsizes = series_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);
+    p->nsizes = table_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);
     return 0;
 }

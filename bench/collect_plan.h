@@ -1,9 +1,8 @@
 // collect_plan.h - the plan of collect_perf: its verbs, rows and settings.
 
-#ifndef BENCH_COLLECT_PLAN_H
-#define BENCH_COLLECT_PLAN_H
+#pragma once
 
-#include "bench/series.h"
+#include "bench/table.h"
 #include "config/config.h"
 #include "group/group.h"
 #include "textbook/schedule.h"
@@ -39,7 +38,7 @@ struct collect_plan {
     double min_bytes, max_mb, factor, timeout_s;
     char op_text[CONFIG_PATH], rows_text[CONFIG_PATH], iface[CONFIG_PATH];
     bool verbs[COLLECT_VERBS], use[COLLECT_ROWS];
-    size_t counts[SERIES_SIZES]; // elements of each size
+    size_t counts[TABLE_SIZES]; // elements of each size
     int nsizes;
 };
 
@@ -66,5 +65,3 @@ size_t collect_count(enum collect_verb v, size_t n, int world);
 // busbw / algbw for `world` members, and the formula as text.
 double collect_factor(enum collect_verb v, int world);
 const char *collect_formula(enum collect_verb v);
-
-#endif

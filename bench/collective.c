@@ -124,34 +124,18 @@ static int run_schedule(struct collective *c, struct group *g,
 static int run_verb(struct collective *c, struct group *g,
                     enum collect_verb verb, size_t n)
 {
-    struct group_vector v = floats(c->own, (struct group_chunk){.n = n});
-    struct group_vector in = floats(c->received, (struct group_chunk){.n = n});
-    int right = (g->rank + 1) % g->size;
+    const struct group_chunk all = {.n = n};
+    struct group_vector in = floats(c->received, all);
+    struct group_op op = {.verb = collect_group_verb(verb),
+                          .vector = floats(c->own, all),
+                          .peer = ROOT};
     int left = (g->rank + g->size - 1) % g->size;
     uint64_t ticket;
-    int rc;
-    switch (verb) {
-    case COLLECT_ALL_REDUCE:
-        rc = group_all_reduce(g, &v, &ticket);
-        break;
-    case COLLECT_REDUCE_SCATTER:
-        rc = group_reduce_scatter(g, &v, &ticket);
-        break;
-    case COLLECT_ALL_GATHER:
-        rc = group_all_gather(g, &v, &ticket);
-        break;
-    case COLLECT_BROADCAST:
-        rc = group_broadcast(g, &v, ROOT, &ticket);
-        break;
-    case COLLECT_REDUCE:
-        rc = group_reduce(g, &v, ROOT, &ticket);
-        break;
-    default:
-        CHECK(verb == COLLECT_SENDRECV);
-        rc = group_send(g, &v, right, NULL) || group_recv(g, &in, left, &ticket)
-                 ? -1
-                 : 0;
-    }
+    if (verb == COLLECT_SENDRECV)
+        op.peer = (g->rank + 1) % g->size;
+    int rc = group_post(g, &op, &ticket);
+    if (!rc && verb == COLLECT_SENDRECV)
+        rc = group_recv(g, &in, left, &ticket);
     return rc ? -1 : group_await(g, ticket);
 }
 

@@ -4,8 +4,7 @@
 // Members' numbers are small integers that differ by member and element. So
 // sums are exact, and every result is known.
 
-#ifndef BENCH_COLLECTIVE_H
-#define BENCH_COLLECTIVE_H
+#pragma once
 
 #include "bench/collect_plan.h"
 #include "bench/start.h"
@@ -48,5 +47,3 @@ int collective_time(struct collective *c, int row, enum collect_verb verb,
 // fail().
 int collective_check(struct collective *c, int row, enum collect_verb verb,
                      size_t n, struct collect_check *out);
-
-#endif

@@ -133,14 +133,6 @@ static void caller_close(struct sync *s)
         zmq_ctx_term(c->context);
 }
 
-static int caller_broadcast(struct sync *s, int slot, float *v)
-{
-    (void)s;
-    (void)slot;
-    (void)v;
-    return 0;
-}
-
 // Sends slices while there is credit, without copying them.
 static int send_slices(const struct sync *s, const struct caller *c,
                        struct remote *f)
@@ -205,7 +197,6 @@ static int caller_step(struct sync *s, const struct sync_in *in,
 const struct sync_ops sync_echo = {
     .state_size = sizeof(struct caller),
     .open = caller_open,
-    .broadcast = caller_broadcast,
     .step = caller_step,
     .close = caller_close,
 };

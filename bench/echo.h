@@ -6,8 +6,7 @@
 // worker sends a few slices before the first answer comes. This takes the time
 // of ZeroMQ alone, so a parameter server cannot be faster.
 
-#ifndef BENCH_ECHO_H
-#define BENCH_ECHO_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -27,5 +26,3 @@ void echo_close(struct echo **e);
 // The worker's side, as a strategy. It reads servers=, slice_kb= and wire=, and
 // does not change the parameters.
 extern const struct sync_ops sync_echo;
-
-#endif

@@ -1,7 +1,6 @@
 // gpu_ops.h - times each operation of a step on a GPU, and its lower bound.
 
-#ifndef BENCH_GPU_OPS_H
-#define BENCH_GPU_OPS_H
+#pragma once
 
 #include "bench/workload.h"
 
@@ -10,5 +9,3 @@
 // `peak` (FLOP/s), and the bytes that it must move divided by the memory's
 // rate. Returns 0, or -1 after fail().
 int gpu_ops(struct device *d, const struct workload_case *c, double peak);
-
-#endif

@@ -6,8 +6,7 @@
 // as many bytes in the simplest loop, s = x + y; x = s; y = s, over two vectors
 // of its own of S/2 bytes each. All workers do this at once.
 
-#ifndef BENCH_HOST_MEMORY_H
-#define BENCH_HOST_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ void memory_close(struct memory *m);
 // this worker's share of the bytes.
 void memory_fill(struct memory *m);
 void memory_run(struct memory *m);
-
-#endif

@@ -95,15 +95,6 @@ static int loop_step(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
-// Benches begin with the same parameters on every worker.
-static int loop_broadcast(struct sync *s, int slot, float *v)
-{
-    (void)s;
-    (void)slot;
-    (void)v;
-    return 0;
-}
-
 static void loop_close(struct sync *s)
 {
     struct loop *l = s->state;
@@ -114,7 +105,6 @@ static void loop_close(struct sync *s)
 const struct sync_ops sync_loop = {
     .state_size = sizeof(struct loop),
     .open = loop_open,
-    .broadcast = loop_broadcast,
     .step = loop_step,
     .close = loop_close,
 };

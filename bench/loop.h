@@ -6,12 +6,9 @@
 // nor receive. Our ring over TCP does more: it has several buckets, errors that
 // name a rank, and 16-bit wires. These must cost little.
 
-#ifndef BENCH_LOOP_H
-#define BENCH_LOOP_H
+#pragma once
 
 #include "sync/sync.h"
 
 // A strategy for benches. It sums the whole vector, after backward.
 extern const struct sync_ops sync_loop;
-
-#endif

@@ -1,7 +1,6 @@
 // mpi_calls.h - MPI's own blocking calls, to compare our verbs with.
 
-#ifndef BENCH_MPI_CALLS_H
-#define BENCH_MPI_CALLS_H
+#pragma once
 
 #include "bench/collect_plan.h"
 
@@ -11,5 +10,3 @@
 // error ends the job.
 void mpi_call(enum collect_verb verb, float *own, float *received, size_t n,
               int rank, int world);
-
-#endif

@@ -8,8 +8,8 @@
 
 #include "base/base.h"
 #include "bench/workload.h"
-#include "model/kernels.h"
 #include "model/cpu/product.h"
+#include "model/kernels.h"
 
 #include <string.h>
 
@@ -86,20 +86,20 @@ void __wrap_product_run(struct product *p, const struct product_job *j)
 // ---- kernels; only the bytes of large tensors count
 
 static void embed(void *out, const void *wte, const void *wpe, const int32_t *x,
-                  int B, int T, int C, const struct mask *mask)
+                  size_t rows, int T, int C, const struct mask *mask)
 {
     double start = begin();
-    state.k->embed(out, wte, wpe, x, B, T, C, mask);
-    end("embed", start, 0, 3 * width() * B * T * C);
+    state.k->embed(out, wte, wpe, x, rows, T, C, mask);
+    end("embed", start, 0, 3 * width() * rows * C);
 }
 
 static void embed_backward(float *dwte, float *dwpe, const void *dout,
-                           const int32_t *x, struct words here, int B, int T,
-                           int C, bool add, const struct mask *mask)
+                           const int32_t *x, struct words here, size_t rows,
+                           int T, int C, bool add, const struct mask *mask)
 {
     double start = begin();
-    state.k->embed_backward(dwte, dwpe, dout, x, here, B, T, C, add, mask);
-    end("embed backward", start, 0, (width() + 16) * B * T * C);
+    state.k->embed_backward(dwte, dwpe, dout, x, here, rows, T, C, add, mask);
+    end("embed backward", start, 0, (width() + 16) * rows * C);
 }
 
 static void norm(void *sum, void *out, float *mean, float *rstd,

@@ -1,7 +1,6 @@
 // op_time.h - a clock around every operation of the model.
 
-#ifndef BENCH_OP_TIME_H
-#define BENCH_OP_TIME_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ void op_time_start(int threads);
 
 // Copies the counts since the start to out. Returns the number of kinds.
 int op_time_read(struct op_time out[OP_TIMES]);
-
-#endif

@@ -3,6 +3,7 @@
 #include "bench/openblas.h"
 
 #include "base/base.h"
+#include "base/library.h"
 
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -41,12 +42,10 @@ int openblas_open(struct openblas *b, int threads)
     void (*set_threads)(int);
     int (*parallel)(void);
     char *(*core)(void);
-    // POSIX lets dlsym() return the address of a function
-    *(void **)&b->sgemm = dlsym(b->library, "cblas_sgemm");
-    *(void **)&set_threads = dlsym(b->library, "openblas_set_num_threads");
-    *(void **)&parallel = dlsym(b->library, "openblas_get_parallel");
-    *(void **)&core = dlsym(b->library, "openblas_get_corename");
-    if (!b->sgemm || !set_threads || !core) {
+    library_find(b->library, "openblas_get_parallel", &parallel);
+    if (library_find(b->library, "cblas_sgemm", &b->sgemm) ||
+        library_find(b->library, "openblas_set_num_threads", &set_threads) ||
+        library_find(b->library, "openblas_get_corename", &core)) {
         openblas_close(b);
         return fail("%s: has no cblas_sgemm; try: apt-get install "
                     "libopenblas0-openmp",

@@ -1,8 +1,7 @@
 // openblas.h - OpenBLAS's matrix product, if that library is installed. The
 // lower bound of a step uses the fastest library that is installed.
 
-#ifndef BENCH_OPENBLAS_H
-#define BENCH_OPENBLAS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ void openblas_close(struct openblas *b);
 // left is stored (k, m). With `tb`, right is stored (n, k).
 void openblas_run(const struct openblas *b, bool ta, bool tb, int m, int n,
                   int k, const float *left, const float *right, float *out);
-
-#endif

@@ -73,15 +73,6 @@ static int segments_open(struct sync *s)
     return open_by(s, SEGMENTED_RING, s->job.settings->slice_kb * 1024);
 }
 
-static int openmpi_broadcast(struct sync *s, int slot, float *v)
-{
-    const struct openmpi *m = s->state;
-    (void)slot;
-    if (MPI_Bcast(v, (int)s->job.n, MPI_FLOAT, 0, m->comm))
-        return fail("openmpi: broadcast failed");
-    return 0;
-}
-
 static int openmpi_step(struct sync *s, const struct sync_in *in,
                         struct sync_out *out)
 {
@@ -107,7 +98,6 @@ static void openmpi_close(struct sync *s)
 const struct sync_ops sync_openmpi = {
     .state_size = sizeof(struct openmpi),
     .open = openmpi_open,
-    .broadcast = openmpi_broadcast,
     .step = openmpi_step,
     .close = openmpi_close,
 };
@@ -115,7 +105,6 @@ const struct sync_ops sync_openmpi = {
 const struct sync_ops sync_openmpi_segments = {
     .state_size = sizeof(struct openmpi),
     .open = segments_open,
-    .broadcast = openmpi_broadcast,
     .step = openmpi_step,
     .close = openmpi_close,
 };

@@ -6,8 +6,7 @@
 // MPI's tool interface while the job runs. With algorithm=auto or library, MPI
 // itself chooses. With an MPI other than Open MPI, only these two work.
 
-#ifndef BENCH_OPENMPI_H
-#define BENCH_OPENMPI_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -20,5 +19,3 @@ extern const struct sync_ops sync_openmpi_segments;
 // switches off the thread for TCP that core/cluster/mpi.c asks for: with this
 // thread a blocking call takes up to three times as long.
 void openmpi_prepare(void);
-
-#endif

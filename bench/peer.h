@@ -1,7 +1,6 @@
 // peer.h - times PyTorch at the same step, for comparison with ours.
 
-#ifndef BENCH_PEER_H
-#define BENCH_PEER_H
+#pragma once
 
 #include "bench/workload.h"
 
@@ -12,5 +11,3 @@ void peer_print(const struct workload_case *c, const char *python, double ms);
 
 // The same on a GPU in bf16, eager and compiled, for `steps` steps.
 void peer_print_cuda(const struct workload_case *c, int steps);
-
-#endif

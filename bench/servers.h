@@ -1,7 +1,6 @@
 // servers.h - servers of a bench: each runs in a thread of a worker's process.
 
-#ifndef BENCH_SERVERS_H
-#define BENCH_SERVERS_H
+#pragma once
 
 #include "config/settings.h"
 
@@ -24,5 +23,3 @@ int servers_open(struct servers **s, struct cluster *c, int count, bool echo,
 // have left; if the job has failed, it is stopped. An echo is always stopped.
 // Returns 0, or -1 after fail(). *s may be NULL.
 int servers_close(struct servers **s, bool failed);
-
-#endif

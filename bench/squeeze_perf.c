@@ -2,28 +2,33 @@
 // beside the time to copy them.
 //
 //     squeeze_perf [mb=25] [rounds=11] [density=..] [levels=..]
+//                  [squeeze_rank=..]
 //
 // In each round all compressors take turns; times are medians of the time that
 // the processor spent, which other programs change little. The gradients are
 // normal deviates. A worker encodes one message and decodes one for each
-// worker of a gathered compressor, so decoding is a column of its own.
+// worker of a gathered compressor, so decoding is a column of its own. power
+// takes them as a square matrix: encoding computes P and Q, decoding their
+// product.
 
 #include "base/base.h"
 #include "base/median.h"
 #include "base/rng.h"
 #include "config/keys.h"
+#include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 1001, KINDS = SQUEEZE_SIGN };
+enum { ROUNDS = 1001, KINDS = SQUEEZE_POWER };
 
 struct plan {
     double mb;
     int rounds;
     double density;
-    int levels;
+    int levels, rank;
 };
 
 #define AT(member) offsetof(struct plan, member), false
@@ -37,6 +42,8 @@ static const struct key rows[] = {
      .max = 1, .unit = "share", .help = "topk: share that is sent"},
     {"squeeze_perf", "levels", "127", KEY_INT, AT(levels), .min = 1, .max = 127,
      .help = "int8: to how many sizes above 0 gradients are rounded"},
+    {"squeeze_perf", "squeeze_rank", "4", KEY_INT, AT(rank), .min = 1,
+     .max = 1024, .help = "power: rank of P and Q"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -85,12 +92,48 @@ static double copy_ms(struct vectors *v)
     return ms_since(start);
 }
 
+// Gradients of n elements as a matrix, but for less than a row of them.
+static struct power_matrix matrix_of(const struct sync_settings *set, size_t n)
+{
+    size_t side = (size_t)sqrt((double)n);
+    return power_matrix(set, side * (n / side), side);
+}
+
+// Q of the last round is where this one begins, as in a training.
+static void power_ms(const struct sync_settings *set, struct vectors *v,
+                     double *encode, double *decode)
+{
+    struct power_matrix m = matrix_of(set, v->n);
+    float *q = v->scratch, *p = (float *)(void *)v->message;
+    uint64_t start = cpu_process_ns();
+    power_orthonormal(q, m.rank, m.cols, 1);
+    power_right(&m, v->x, q, p);
+    power_orthonormal(p, m.rank, m.rows, 2);
+    power_left(&m, v->x, p, q);
+    *encode = ms_since(start);
+    start = cpu_process_ns();
+    power_product(&m, p, q, v->sum);
+    *decode = ms_since(start);
+}
+
+static size_t message_bytes(const struct sync_settings *set, size_t n)
+{
+    const struct squeeze_ops *ops = squeeze_find(set->squeeze);
+    struct power_matrix m = matrix_of(set, n);
+    return ops->summed ? (power_p(&m) + power_q(&m)) * sizeof(float)
+                       : ops->bytes(set, n);
+}
+
 // The copy of the gradients in front of it is not measured.
 static int round_ms(const struct sync_settings *set, struct vectors *v,
                     double *encode, double *decode)
 {
     const struct squeeze_ops *ops = squeeze_find(set->squeeze);
     copy_ms(v);
+    if (ops->summed) {
+        power_ms(set, v, encode, decode);
+        return 0;
+    }
     uint64_t start = cpu_process_ns();
     ops->encode(set, 1, v->x, v->n, v->message, v->scratch);
     *encode = ms_since(start);
@@ -118,6 +161,12 @@ int main(int argc, char **argv)
         die("%s", fail_message());
     set.density = p.density;
     set.levels = p.levels;
+    set.squeeze_rank = p.rank;
+    set.squeeze = SQUEEZE_POWER;
+    if (!matrix_of(&set, v.n).rank)
+        die("squeeze_rank=%d: P and Q of mb=%g MB would not be shorter; try: a "
+            "lower squeeze_rank, or a larger mb",
+            p.rank, p.mb);
     for (int i = -1; i < p.rounds; i++) // the first round is not counted
         for (int k = 0; k <= KINDS; k++) {
             int at = i < 0 ? 0 : i;
@@ -138,7 +187,8 @@ int main(int argc, char **argv)
         double decode = median(of[k].decode, p.rounds);
         printf("%-10s %10.3f %10.3f %10.2f %10.1f\n", ops->name, encode, decode,
                (encode + decode) / copy,
-               (double)(v.n * sizeof(float)) / (double)ops->bytes(&set, v.n));
+               (double)(v.n * sizeof(float)) /
+                   (double)message_bytes(&set, v.n));
     }
     mem_free(v.gradients);
     mem_free(v.x);

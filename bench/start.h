@@ -6,8 +6,7 @@
 // host all members read the same clock. On several hosts the clocks' offsets
 // are found with barriers (telemetry/align.h).
 
-#ifndef BENCH_START_H
-#define BENCH_START_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ int start_wait(struct start *s);
 // Seconds since the moment of the last start_wait(), which is the same for all
 // members.
 double start_seconds(const struct start *s);
-
-#endif

@@ -195,7 +195,7 @@ static int print_row(const struct sync_plan *p, int row, int world,
     struct law law;
     const struct link_fit *given = NULL;
     struct link link = {0};
-    double bytes[SERIES_SIZES], seconds[SERIES_SIZES];
+    double bytes[TABLE_SIZES], seconds[TABLE_SIZES];
     law = plan_law(p, row, world);
     if (p->links.n && !(given = links_find(&p->links, name)))
         return -1;
@@ -236,26 +236,6 @@ static int print_row(const struct sync_plan *p, int row, int world,
                    ? c->cost.cpu_s / (c->cost.bytes_out * 1e-9)
                    : 0,
                100 * c->spread / c->cost.seconds);
-    }
-    return 0;
-}
-
-// Leaves out rows whose carrier cannot run on these hosts.
-static int leave_out(struct sync_plan *p, struct cluster *cluster)
-{
-    for (int i = 0; i < p->nrows; i++) {
-        const struct group_ops *carrier = p->rows[i].carrier;
-        struct group_job members = {.name = p->rows[i].name,
-                                    .cluster = cluster};
-        char why[128];
-        if (!p->use[i] || !carrier || cluster->world == 1)
-            continue;
-        int can = group_is_supported(carrier, &members, why);
-        if (can < 0)
-            return -1;
-        if (!can && cluster->rank == 0)
-            printf("# %s: %s\n", members.name, why);
-        p->use[i] = can;
     }
     return 0;
 }
@@ -346,10 +326,12 @@ static int print(const struct sync_plan *p, int world,
 static int work(struct cluster *cluster, void *arg)
 {
     struct sync_plan *p = arg;
-    static struct cell cells[SERIES_SIZES][CELLS];
+    static struct cell cells[TABLE_SIZES][CELLS];
     omp_set_num_threads(p->threads);
-    if (leave_out(p, cluster))
-        return -1;
+    for (int i = 0; i < p->nrows; i++)
+        if (table_leave_out(cluster, p->rows[i].name, p->rows[i].carrier,
+                            &p->use[i]))
+            return -1;
     for (int i = 0; i < p->nsizes; i++) {
         if (cluster->rank == 0)
             log_line("size %d of %d: %zu bytes", i + 1, p->nsizes,

@@ -167,24 +167,13 @@ static void print_help(const struct sync_plan *p)
            "  lockstep bench sync net=1gbit workers=4     on emulated hosts\n");
 }
 
-static int choose(struct sync_plan *p, const char *names)
+static int choose(struct sync_plan *p)
 {
-    char text[512], known[512] = "";
-    if (text_into(text, sizeof text, ",%s,", names))
-        return -1;
-    int found = 0, asked = 1;
-    for (const char *c = names; *c; c++)
-        asked += *c == ',';
-    for (int i = 0; i < p->nrows; i++) {
-        char name[32];
-        snprintf(name, sizeof name, ",%s,", p->rows[i].name);
-        p->use[i] = strstr(text, name);
-        found += p->use[i];
-        strcat(strcat(known, i ? "," : ""), p->rows[i].name);
-    }
-    return found == asked
-               ? 0
-               : fail("sync=%s: an unknown row; try: %s", names, known);
+    const char *names[PLAN_ROWS];
+    for (int i = 0; i < p->nrows; i++)
+        names[i] = p->rows[i].name;
+    return table_choose("sync_perf", "sync", p->sync_text, names, p->nrows,
+                        p->use);
 }
 
 static int fail_unknown(const char *key)
@@ -267,7 +256,7 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
             return -1;
     }
     p->all = !strcmp(p->sync_text, "all");
-    if ((!p->all && choose(p, p->sync_text)) ||
+    if ((!p->all && choose(p)) ||
         (*p->link_text && links_read(&p->links, p->link_text, 0)))
         return -1;
     for (int i = 0; i < p->nrows; i++)
@@ -284,7 +273,7 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
         else if (p->use[i] && p->unread[i])
             return fail("%s: %s has no such setting; try: leave it out",
                         p->unread[i], p->rows[i].name);
-    p->nsizes = series_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);
+    p->nsizes = table_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);
     return 0;
 }
 

@@ -1,9 +1,8 @@
 // sync_plan.h - the plan of sync_perf: its rows and settings.
 
-#ifndef BENCH_SYNC_PLAN_H
-#define BENCH_SYNC_PLAN_H
+#pragma once
 
-#include "bench/series.h"
+#include "bench/table.h"
 #include "config/backends.h"
 #include "config/config.h"
 #include "sync/link.h"
@@ -36,7 +35,7 @@ struct sync_plan {
     struct sync_settings asked[PLAN_ROWS];
     const char *unread[PLAN_ROWS]; // an argument that this row does not read;
                                    // if `all`, such a row is left out
-    size_t counts[SERIES_SIZES];   // of gradients
+    size_t counts[TABLE_SIZES];    // of gradients
     int nsizes;
 };
 
@@ -46,5 +45,3 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words);
 
 // The law of a row for `world` workers.
 struct law plan_law(const struct sync_plan *p, int row, int world);
-
-#endif

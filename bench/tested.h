@@ -7,8 +7,7 @@
 // backends alternate on the same vectors, with an even number of steps at a
 // time.
 
-#ifndef BENCH_TESTED_H
-#define BENCH_TESTED_H
+#pragma once
 
 #include "optim/optim.h"
 #include "sync/sync.h"
@@ -71,5 +70,3 @@ int tested_run(struct tested *e, int count, struct cost *cost);
 // tested_run() and tested_check() add the number of wrong results to e->wrong.
 // Returns 0, or -1 after fail().
 int tested_check(struct tested *e);
-
-#endif

@@ -1,7 +1,6 @@
 // workers.h - the workers of a bench: forked here, or started by mpirun.
 
-#ifndef BENCH_WORKERS_H
-#define BENCH_WORKERS_H
+#pragma once
 
 #include "cluster/cluster.h"
 
@@ -22,5 +21,3 @@ int workers_run(bool launched, int workers, double timeout_s,
 // of the cores, as the launcher does. Does nothing if there are fewer cores
 // than workers.
 void workers_pin(int rank, int workers);
-
-#endif

@@ -74,7 +74,8 @@ static int set_rule(struct workload *s)
         struct tensor t;
         model_tensor(&s->is.config, i, &t);
         if (t.decay)
-            c->decay[c->ndecay++] = (struct optim_range){t.off, t.n};
+            c->decay[c->ndecay++] =
+                (struct optim_range){t.off, t.n, t.shape[0]};
     }
     return 0;
 }

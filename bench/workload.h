@@ -1,8 +1,7 @@
 // workload.h - a worker that trains a GPT-2 on random tokens, to be measured.
 // Its vectors, buckets and update rule are those of the trainer.
 
-#ifndef BENCH_WORKLOAD_H
-#define BENCH_WORKLOAD_H
+#pragma once
 
 #include "model/model.h"
 #include "optim/optim.h"
@@ -69,5 +68,3 @@ static inline double workload_clock(int threads)
     clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-#endif

@@ -27,27 +27,27 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "device/device.h"
 #include "device/vector.h"
 #include "group/group.h"
-#include "optim/segment.h"
 #include "sync/derive.h"
 #include "sync/members.h"
+#include "sync/slots.h"
 
 #include <math.h>
 
 struct dataparallel {
     // The job's cluster with a longer deadline; not used on worker 0.
     struct cluster patient;
-    struct group *group;
     uint64_t ticket;          // of the newest message
     struct group_stats notes; // bytes of payload that count as heads
     double loss, norm;        // sent from here: must outlive a step
     // Only on worker 0:
-    float *landing;                // (OWNER_SETS, world - 1, piece)
-    uint64_t landed[OWNER_SETS];   // the last ticket of each set
-    double *losses;                // by rank
-    double *sums;                  // of squares, by block
-    float *slots[OPTIM_MAX_SLOTS]; // n elements each
+    float *landing;              // (OWNER_SETS, world - 1, piece)
+    uint64_t landed[OWNER_SETS]; // the last ticket of each set
+    double *losses;              // by rank
+    struct device *host;         // where the update runs
+    struct rule rule;
 };
 
 static bool is_owner(const struct sync *s)
@@ -67,16 +67,13 @@ static int open_owner(struct sync *s)
     struct dataparallel *d = s->state;
     size_t n = s->job.n, others = (size_t)s->job.cluster->world - 1;
     size_t landing = OWNER_SETS * others * piece_at(s, 0);
-    for (int i = 0; i < optim_slots(s->job.optim); i++) {
-        d->slots[i] = mem_alloc(n, sizeof(float));
-        if (!d->slots[i])
-            return -1;
-    }
-    d->sums = mem_alloc(segment_blocks(n), sizeof *d->sums);
+    if (device_open(&d->host, "cpu") ||
+        rule_open(&d->rule, d->host, s->job.optim, n))
+        return -1;
     d->losses = mem_alloc(others + 1, sizeof *d->losses);
     if (landing)
         d->landing = mem_alloc(landing, sizeof *d->landing);
-    return d->sums && d->losses && (d->landing || !landing) ? 0 : -1;
+    return d->losses && (d->landing || !landing) ? 0 : -1;
 }
 
 static int dataparallel_open(struct sync *s)
@@ -97,8 +94,7 @@ static int dataparallel_open(struct sync *s)
         d->patient.timeout_s *= 2;
         s->job.cluster = &d->patient;
     }
-    d->group = members_open(s, &need);
-    return d->group ? 0 : -1;
+    return members_open(s, &need);
 }
 
 // ---- messages
@@ -106,13 +102,13 @@ static int dataparallel_open(struct sync *s)
 static int send(struct sync *s, int to, struct group_vector v)
 {
     struct dataparallel *d = s->state;
-    return group_send(d->group, &v, to, &d->ticket);
+    return group_send(s->group, &v, to, &d->ticket);
 }
 
 static int receive(struct sync *s, int from, struct group_vector v)
 {
     struct dataparallel *d = s->state;
-    return group_recv(d->group, &v, from, &d->ticket);
+    return group_recv(s->group, &v, from, &d->ticket);
 }
 
 // A message that is neither gradients nor parameters; it counts as heads.
@@ -128,9 +124,9 @@ static struct group_vector note(struct sync *s, enum group_verb verb,
 static int finish(struct sync *s)
 {
     const struct dataparallel *d = s->state;
-    if (s->job.cluster->world > 1 && group_await(d->group, d->ticket))
+    if (s->job.cluster->world > 1 && group_await(s->group, d->ticket))
         return -1;
-    s->stats = d->group->stats;
+    s->stats = s->group->stats;
     group_stats_less(&s->stats, &d->notes);
     s->stats.head_out += d->notes.bytes_out;
     s->stats.head_in += d->notes.bytes_in;
@@ -219,7 +215,7 @@ static int add_up(struct sync *s)
         return -1;
     for (size_t off = 0; off < job->n; off += OWNER_PIECE) {
         if (receive_piece(s, off + OWNER_PIECE) ||
-            group_await(d->group, d->landed[off / OWNER_PIECE % OWNER_SETS]))
+            group_await(s->group, d->landed[off / OWNER_PIECE % OWNER_SETS]))
             return -1;
         for (int r = 1; r < job->cluster->world; r++)
             vector_add(job->grads + off, landing(s, off, r), DTYPE_F32,
@@ -228,21 +224,19 @@ static int add_up(struct sync *s)
     return 0;
 }
 
-static void update(struct sync *s, const struct sync_in *in,
-                   struct sync_out *out)
+static int update(struct sync *s, const struct sync_in *in,
+                  struct sync_out *out)
 {
     struct dataparallel *d = s->state;
-    const struct sync_job *job = &s->job;
-    const struct rule_in rule = {.step = in->step, .lr = in->lr};
+    const struct rule_in rule = {.step = in->step,
+                                 .lr = in->lr,
+                                 .scale = in->grad_scale,
+                                 .clip = in->clip};
     out->update_began_ns = now_ns();
-    segment_squares(job->grads, 0, job->n, d->sums);
-    float scale =
-        optim_clip_scale(segment_norm(d->sums, segment_blocks(job->n)),
-                         in->grad_scale, in->clip, &out->grad_norm);
-    if (isfinite(out->grad_norm))
-        segment_update(job->optim, job->params, d->slots, job->grads, 0, job->n,
-                       &rule, scale);
+    int rc = rule_step(&d->rule, s->job.params, s->job.grads, &rule,
+                       &out->grad_norm);
     out->update_ended_ns = now_ns();
+    return rc;
 }
 
 static int step_of_owner(struct sync *s, const struct sync_in *in,
@@ -254,9 +248,8 @@ static int step_of_owner(struct sync *s, const struct sync_in *in,
         if (receive(s, r,
                     note(s, GROUP_RECV, &d->losses[r], sizeof d->losses[r])))
             return -1;
-    if (world > 1 && add_up(s))
+    if ((world > 1 && add_up(s)) || update(s, in, out))
         return -1;
-    update(s, in, out);
     d->norm = (double)out->grad_norm;
     for (int r = 1; r < world; r++)
         if (send(s, r, note(s, GROUP_SEND, &d->norm, sizeof d->norm)))
@@ -284,7 +277,7 @@ static int visit_slots(struct sync *s, sync_visit *visit, void *ctx)
 {
     const struct dataparallel *d = s->state;
     for (int i = 0; is_owner(s) && i < optim_slots(s->job.optim); i++)
-        if (visit(ctx, i, 0, d->slots[i], s->job.n))
+        if (visit(ctx, i, 0, d->rule.slots[i], s->job.n))
             return -1;
     return 0;
 }
@@ -292,21 +285,25 @@ static int visit_slots(struct sync *s, sync_visit *visit, void *ctx)
 static void dataparallel_close(struct sync *s)
 {
     struct dataparallel *d = s->state;
-    group_close(&d->group);
-    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
-        mem_free(d->slots[i]);
+    rule_close(&d->rule);
+    device_close(&d->host);
     mem_free(d->landing);
     mem_free(d->losses);
-    mem_free(d->sums);
 }
+
+static const struct sync_state_ops state = {
+    .slots = slots_count,
+    .slot_name = slots_name,
+    .save = visit_slots,
+    .load = visit_slots,
+};
 
 const struct sync_ops sync_dataparallel = {
     .state_size = sizeof(struct dataparallel),
+    .state = &state,
     .open = dataparallel_open,
     .broadcast = dataparallel_broadcast,
     .scatter = dataparallel_scatter,
     .step = dataparallel_step,
-    .save = visit_slots,
-    .load = visit_slots,
     .close = dataparallel_close,
 };

@@ -48,7 +48,7 @@ struct state {
     int *rank_of; // rank of each server
     struct peer *peers;
     const struct virtual_req **waits;
-    struct message *ready, *ready_last;
+    struct message_queue ready;
 };
 
 static size_t payload(const void *head)
@@ -179,11 +179,7 @@ static void put_ready(struct state *s, struct peer *p, int rank)
     bool here = k->envelope.eager_bytes > 0;
     msg->data = here ? k->envelope.eager : k->buffer;
     msg->bytes = here ? k->envelope.eager_bytes : k->envelope.bytes;
-    if (s->ready)
-        s->ready_last->next = msg;
-    else
-        s->ready = msg;
-    s->ready_last = msg;
+    message_put(&s->ready, msg);
 }
 
 // Receives all that has arrived from a rank. 0, or -1 after fail().
@@ -221,14 +217,9 @@ static void move(struct endpoint *m)
 static struct message *state_receive(struct endpoint *m)
 {
     struct state *s = m->state;
-    if (!s->ready)
+    if (!s->ready.first)
         move(m);
-    struct message *p = s->ready;
-    if (p) {
-        s->ready = p->next;
-        p->next = NULL;
-    }
-    return p;
+    return message_take(&s->ready);
 }
 
 static void state_drop(struct message *p)
@@ -251,26 +242,9 @@ static void state_wait(struct endpoint *m, int ms)
             if ((s->waits[n] = virtual_line_waits(lines[i])))
                 n++;
     }
-    if (!s->ready && n > 0 &&
+    if (!s->ready.first && n > 0 &&
         virtual_wait_any(s->rank, s->waits, n, INFINITY) >= 0)
         move(m);
-}
-
-static void state_wake(struct endpoint *m)
-{
-    (void)m; // a rank is one thread
-}
-
-static int state_check(struct endpoint *m)
-{
-    (void)m; // a deadlock ends the rank
-    return 0;
-}
-
-static bool state_is_up(struct endpoint *m, int server)
-{
-    const struct state *s = m->state;
-    return server < s->nservers;
 }
 
 // Waiting messages are sent before the endpoint closes.
@@ -293,10 +267,8 @@ static void state_close(struct endpoint *m)
         if (p->coming)
             state_drop(&p->coming->message);
     }
-    for (struct message *p; (p = s->ready);) {
-        s->ready = p->next;
+    for (struct message *p; (p = message_take(&s->ready));)
         state_drop(p);
-    }
     mem_free(s->peers);
     mem_free(s->rank_of);
     mem_free(s->waits);
@@ -311,9 +283,6 @@ const struct message_ops message_virtual = {
     .receive = state_receive,
     .drop = state_drop,
     .wait = state_wait,
-    .wake = state_wake,
-    .check = state_check,
-    .is_up = state_is_up,
     .close = state_close,
 };
 

@@ -1,8 +1,7 @@
 // message_virtual.h - messages between ranks of a virtual cluster. Endpoints
 // are virtual://RANK.
 
-#ifndef EXPLAIN_MESSAGE_VIRTUAL_H
-#define EXPLAIN_MESSAGE_VIRTUAL_H
+#pragma once
 
 #include "message/message.h"
 
@@ -16,5 +15,3 @@ extern const struct message_ops message_virtual;
 // envelope), and the number of payload bytes that follow the envelope.
 const void *message_virtual_head(const void *envelope);
 size_t message_virtual_bytes(const void *envelope);
-
-#endif

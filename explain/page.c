@@ -3,6 +3,7 @@
 #include "explain/page.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,12 +25,9 @@ FILE *page_open(const char *path)
 {
     if (access(path, F_OK) == 0)
         log_line("%s: replacing the existing file", path);
-    FILE *f = fopen(path, "we");
-    if (!f) {
-        fail("%s: %s", path, strerror(errno));
-        return NULL;
-    }
-    fwrite(page_template, 1, (size_t)(find_mark() - page_template), f);
+    FILE *f = file_create(path);
+    if (f)
+        fwrite(page_template, 1, (size_t)(find_mark() - page_template), f);
     return f;
 }
 

@@ -9,8 +9,7 @@
 //                                                         events have none
 //      "cells": {"ranks": .., "vectors": [..], "states": [..]}}, ..]}
 
-#ifndef EXPLAIN_PAGE_H
-#define EXPLAIN_PAGE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -24,5 +23,3 @@ int page_close(FILE *f, const char *path);
 
 // Writes `text` as a JSON string that is safe inside HTML.
 void page_string(FILE *f, const char *text);
-
-#endif

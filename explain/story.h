@@ -6,8 +6,7 @@
 // to message. At the end they must equal what the ranks really have. So the
 // story is true.
 
-#ifndef EXPLAIN_STORY_H
-#define EXPLAIN_STORY_H
+#pragma once
 
 #include "horovod_ring/plan.h"
 #include "sync/law.h"
@@ -101,5 +100,3 @@ const char *story_rank(const struct story *s, int rank, char name[32]);
 // Writes a message in words into `text`.
 void story_words(const struct story *s, const struct story_message *m,
                  char text[512]);
-
-#endif

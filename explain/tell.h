@@ -1,7 +1,6 @@
 // tell.h - writes a story (story.h) as text, or as an animated page.
 
-#ifndef EXPLAIN_TELL_H
-#define EXPLAIN_TELL_H
+#pragma once
 
 #include "explain/story.h"
 
@@ -12,5 +11,3 @@ void tell_text(const struct story *s, FILE *f);
 
 // Writes the page (core/virtual/page.html) to `path`. 0, or -1 after fail().
 int tell_page(const struct story *s, const char *path);
-
-#endif

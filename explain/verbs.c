@@ -16,23 +16,6 @@ struct job {
 
 // ---- verbs of group.h
 
-static int post(struct group *g, enum group_verb verb,
-                const struct group_vector *v, uint64_t *ticket)
-{
-    switch (verb) {
-    case GROUP_ALL_REDUCE:
-        return group_all_reduce(g, v, ticket);
-    case GROUP_REDUCE_SCATTER:
-        return group_reduce_scatter(g, v, ticket);
-    case GROUP_ALL_GATHER:
-        return group_all_gather(g, v, ticket);
-    case GROUP_BROADCAST:
-        return group_broadcast(g, v, 0, ticket);
-    default:
-        return group_reduce(g, v, 0, ticket);
-    }
-}
-
 static struct group_chunk owned(enum group_verb verb, size_t n, int world,
                                 int rank)
 {
@@ -53,12 +36,12 @@ static int run_verb(struct virtual_rank *r, void *arg)
     struct group_chunk own = owned(j->verb, n, s->workers, cluster.rank);
     float *v = mem_alloc(n, sizeof *v);
     struct group *g = v ? group_open(&ring_virtual, &job) : NULL;
-    struct group_vector x = group_floats(v, n);
+    const struct group_op op = {.verb = j->verb, .vector = group_floats(v, n)};
     uint64_t ticket;
     for (size_t i = 0; v && i < own.n; i++)
         v[own.off + i] = way_number(cluster.rank);
     int rc = g && !story_before(s, 0, cluster.rank, v) &&
-                     !post(g, j->verb, &x, &ticket) &&
+                     !group_post(g, &op, &ticket) &&
                      !group_await(g, ticket) &&
                      !story_after(s, 0, cluster.rank, v)
                  ? 0

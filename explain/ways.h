@@ -1,8 +1,7 @@
 // ways.h - exchanges that can be explained. Each runs the code of training, or
 // a textbook's algorithm, on a virtual cluster.
 
-#ifndef EXPLAIN_WAYS_H
-#define EXPLAIN_WAYS_H
+#pragma once
 
 #include "explain/story.h"
 #include "textbook/schedule.h"
@@ -51,5 +50,3 @@ static inline float way_number(int rank)
 {
     return (float)(1u << rank);
 }
-
-#endif

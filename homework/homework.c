@@ -22,7 +22,6 @@ typedef int exchange_function(struct lab *l, float *v, size_t n);
 struct homework {
     void *file;
     exchange_function *exchange;
-    struct group *group;
     struct real *real;
 };
 
@@ -41,18 +40,10 @@ static int homework_open(struct sync *s)
     const struct members_need need = {.depth = LAB_REQUESTS, .pairs = true};
     if (load(h, s->job.settings->lab))
         return -1;
-    h->group = members_open(s, &need);
-    if (!h->group)
+    if (members_open(s, &need))
         return -1;
-    h->real = real_open(h->group);
+    h->real = real_open(s->group);
     return h->real ? 0 : -1;
-}
-
-static int homework_broadcast(struct sync *s, int slot, float *v)
-{
-    const struct homework *h = s->state;
-    (void)slot;
-    return members_broadcast(s, h->group, v);
 }
 
 static int homework_step(struct sync *s, const struct sync_in *in,
@@ -66,14 +57,13 @@ static int homework_step(struct sync *s, const struct sync_in *in,
                     s->job.cluster->rank, in->step, fail_message());
     if (real_finish(h->real))
         return -1;
-    s->stats = h->group->stats;
+    s->stats = s->group->stats;
     return 0;
 }
 
 static void homework_close(struct sync *s)
 {
     struct homework *h = s->state;
-    group_close(&h->group);
     real_close(&h->real);
     student_close(&h->file);
 }
@@ -81,7 +71,6 @@ static void homework_close(struct sync *s)
 const struct sync_ops sync_lab = {
     .state_size = sizeof(struct homework),
     .open = homework_open,
-    .broadcast = homework_broadcast,
     .step = homework_step,
     .close = homework_close,
 };

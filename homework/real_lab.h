@@ -5,8 +5,7 @@
 // before it. lab_compute() takes no time. alpha_s and bytes_per_s are unknown,
 // so they are 0.
 
-#ifndef HOMEWORK_REAL_LAB_H
-#define HOMEWORK_REAL_LAB_H
+#pragma once
 
 #include "group/group.h"
 #include "labs/lab.h"
@@ -27,5 +26,3 @@ struct lab *real_lab(struct real *r);
 // Call it after the function has returned. It waits for requests that are still
 // under way, and frees the memory of lab_alloc(). 0, or -1 after fail().
 int real_finish(struct real *r);
-
-#endif

@@ -1,8 +1,7 @@
 // carriers.h - our own carriers, which do the verbs of group.h: rings over TCP,
 // NCCL and a virtual cluster, and sums in shared memory.
 
-#ifndef HOROVOD_RING_CARRIERS_H
-#define HOROVOD_RING_CARRIERS_H
+#pragma once
 
 #include "group/group.h"
 #include "horovod_ring/plan.h"
@@ -45,5 +44,3 @@ extern const struct group_ops ring_virtual;
 // Over NCCL's messages, between GPUs. It exists only in builds with NCCL. Its
 // law is that of ring_tcp.
 extern const struct group_ops ring_nccl;
-
-#endif

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    LINE = 64,    // bytes of a cache line
+    LINE = 128,   // bytes of two cache lines, or of one of Apple's
     LOOK_MS = 100 // time between checks of the other members
 };
 
@@ -193,8 +193,11 @@ void counters_close(struct counters *c)
 
 // ---- updating and waiting
 
-// Reads and writes are sequentially consistent: either a sleeper sees the new
-// value, or the writer sees the sleeper.
+// Who reads a value here also sees what its writer wrote before
+// counters_set(). Reads and writes are sequentially consistent, because
+// counters_set() and sleep_for_a_change() write one number and then read the
+// other's: either the sleeper sees the new value, or the writer sees the
+// sleeper.
 uint64_t counters_read(const struct counters *c, int rank, enum counter k)
 {
     return atomic_load(&c->peers[rank].slot->counters[k].at);

@@ -14,8 +14,7 @@
 // wakes the sleepers. A sleeper wakes up now and then to check that the others'
 // processes still run (with a pidfd for each).
 
-#ifndef HOROVOD_RING_COUNTERS_H
-#define HOROVOD_RING_COUNTERS_H
+#pragma once
 
 #include "device/shared.h"
 
@@ -91,5 +90,3 @@ void counters_wake(struct counters *c);
 
 // After a failure: tell all members which rank is at fault.
 void counters_abort(struct counters *c);
-
-#endif

@@ -13,8 +13,7 @@
 // for which rank it waits. A worker that fails tells both neighbours which rank
 // is at fault, so that all workers name the same one.
 
-#ifndef HOROVOD_RING_FLOW_H
-#define HOROVOD_RING_FLOW_H
+#pragma once
 
 #include "horovod_ring/plan.h"
 #include "horovod_ring/ring_wire.h"
@@ -79,5 +78,3 @@ int flow_wait(struct flow *f, uint64_t spin_ns);
 
 // After a failure: tells both neighbours which rank is at fault.
 void flow_abort(struct flow *f);
-
-#endif

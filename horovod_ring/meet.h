@@ -1,7 +1,6 @@
 // meet.h - members of a group find each other over TCP.
 
-#ifndef HOROVOD_RING_MEET_H
-#define HOROVOD_RING_MEET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ typedef bool meet_rule(int from, int to, int world);
 // -1 after fail().
 int meet(struct cluster *c, const char *name, const char *iface,
          meet_rule *calls, int *called, int *accepted);
-
-#endif

@@ -15,8 +15,7 @@
 // The payload of a message of n elements is n elements in the wire's format,
 // out of the sender and into the receiver.
 
-#ifndef HOROVOD_RING_PAIRS_H
-#define HOROVOD_RING_PAIRS_H
+#pragma once
 
 #include "horovod_ring/plan.h"
 #include "horovod_ring/streams.h"
@@ -77,5 +76,3 @@ void pairs_want(struct pairs *p);
 // tell that rank itself, nor members that have received only a part of a
 // message.
 void pairs_abort(struct pairs *p);
-
-#endif

@@ -1,8 +1,7 @@
 // pass.h - loops over several members' vectors, all in memory that this member
 // can read.
 
-#ifndef HOROVOD_RING_PASS_H
-#define HOROVOD_RING_PASS_H
+#pragma once
 
 #include "group/group.h"
 
@@ -23,5 +22,3 @@ void pass_copy(const struct group_vector *v, char *dst, const char *src,
 
 // Rounds n elements at `at`: casts them to v's wire format and back.
 void pass_round(const struct group_vector *v, char *at, size_t n);
-
-#endif

@@ -33,8 +33,7 @@
 //
 // If world divides n, an all-reduce moves 2(world-1)/world n each way.
 
-#ifndef HOROVOD_RING_PLAN_H
-#define HOROVOD_RING_PLAN_H
+#pragma once
 
 #include "group/group.h"
 
@@ -70,5 +69,3 @@ bool plan_completes(const struct plan *p, const struct group_op *op,
 // How many elements a verb moves into or out of a worker: the law above.
 size_t plan_elements(const struct plan *p, const struct group_op *op,
                      enum direction d);
-
-#endif

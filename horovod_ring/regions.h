@@ -5,8 +5,7 @@
 // mirror before an exchange and out of it afterwards. The other members see no
 // difference.
 
-#ifndef HOROVOD_RING_REGIONS_H
-#define HOROVOD_RING_REGIONS_H
+#pragma once
 
 #include "device/shared.h"
 
@@ -36,5 +35,3 @@ void regions_close(struct region **list);
 // Returns the region that contains [data, data + bytes), or NULL.
 struct region *regions_find(struct region *list, const void *data,
                             size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 // ring_flow.h - the functions of a carrier, built from the ring's flow and
 // pairs. All carriers whose streams can wait share them.
 
-#ifndef HOROVOD_RING_RING_FLOW_H
-#define HOROVOD_RING_RING_FLOW_H
+#pragma once
 
 #include "horovod_ring/flow.h"
 #include "horovod_ring/tickets.h"
@@ -23,5 +22,3 @@ int ring_flow_advance(struct group *g, uint64_t *done);
 int ring_flow_wait(struct group *g, uint64_t spin_ns);
 void ring_flow_abort(struct group *g);
 void ring_flow_close(struct group *g);
-
-#endif

@@ -8,8 +8,7 @@
 // complete sum travels round in its rounded form, so that every worker, also
 // the owner of the chunk, has the same bits.
 
-#ifndef HOROVOD_RING_RING_WIRE_H
-#define HOROVOD_RING_RING_WIRE_H
+#pragma once
 
 #include "horovod_ring/plan.h"
 
@@ -40,5 +39,3 @@ void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
                 struct group_chunk piece, bool adds);
 void wire_landed(struct wire *w, const struct group_vector *v, uint64_t k,
                  struct group_chunk piece, bool adds, bool completes);
-
-#endif

@@ -10,8 +10,7 @@
 // chunk. A short vector is copied whole into a place, and every member sums it
 // for itself.
 
-#ifndef HOROVOD_RING_SHM_STEPS_H
-#define HOROVOD_RING_SHM_STEPS_H
+#pragma once
 
 #include "group/group.h"
 #include "horovod_ring/counters.h"
@@ -58,5 +57,3 @@ void steps_take_back(const struct members *m, const struct task *t,
 // after it has done its own part. (Reads of a place need no such wait: see
 // may_show() in ring_shm.c.)
 bool steps_await_others(const struct members *m, const struct task *t);
-
-#endif

@@ -17,8 +17,7 @@
 // A member that fails sends HEAD_ABORT with the rank at fault on its links, so
 // that all members name the same rank.
 
-#ifndef HOROVOD_RING_STREAMS_H
-#define HOROVOD_RING_STREAMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -96,7 +95,7 @@ struct streams_ops {
     // timeout_ms is over. Returns 0, or -1 after fail(). Over shared memory
     // there is neither: counters.h waits.
     int (*wait)(struct streams *p, int timeout_ms);
-    void (*wake)(struct streams *p);  // from any thread
+    void (*wake)(struct streams *p);  // from any thread; only TCP's has it
     void (*close)(struct streams *p); // must accept zeroed state
 };
 
@@ -127,5 +126,3 @@ int streams_check(struct streams *p, int link, const struct head *h,
 // After a failure: tells the member of a link who is at fault, if it is not
 // that member. Errors are ignored: nobody is left to report them to.
 void streams_abort(struct streams *p, int link);
-
-#endif

@@ -11,8 +11,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { LINE = 64, RING_BYTES = 1 << 17 }; // bytes
+// Bytes. A line is two cache lines of most processors, or one of Apple's.
+enum { LINE = 128, RING_BYTES = 1 << 17 };
 
+// The sender stores `written` after the bytes, so the receiver that loads it
+// sees them. The receiver stores `read` after it has copied bytes, so the
+// sender that loads it may overwrite them.
 struct byte_ring {                           // from one sender to one receiver
     _Alignas(LINE) _Atomic uint64_t written; // bytes so far
     _Alignas(LINE) _Atomic uint64_t read;

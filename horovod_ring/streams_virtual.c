@@ -126,11 +126,6 @@ static int lines_wait(struct streams *p, int timeout_ms)
     return fail("%s: nothing from rank %d for %g s", p->name, p->culprit, most);
 }
 
-static void lines_wake(struct streams *p)
-{
-    (void)p; // a rank is one thread
-}
-
 static void lines_close(struct streams *p)
 {
     struct lines *s = p->state;
@@ -153,6 +148,5 @@ const struct streams_ops streams_virtual = {
     .send = lines_send,
     .recv = lines_recv,
     .wait = lines_wait,
-    .wake = lines_wake,
     .close = lines_close,
 };

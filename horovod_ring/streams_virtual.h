@@ -1,7 +1,6 @@
 // streams_virtual.h - links between members of a virtual cluster.
 
-#ifndef HOROVOD_RING_STREAMS_VIRTUAL_H
-#define HOROVOD_RING_STREAMS_VIRTUAL_H
+#pragma once
 
 #include "horovod_ring/streams.h"
 
@@ -12,5 +11,3 @@
 enum { STREAMS_PATIENT_MS = 1000000 };
 
 extern const struct streams_ops streams_virtual;
-
-#endif

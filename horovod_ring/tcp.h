@@ -1,7 +1,6 @@
 // tcp.h - sockets that never block, for the ring's TCP transport.
 
-#ifndef HOROVOD_RING_TCP_H
-#define HOROVOD_RING_TCP_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ ssize_t tcp_send_some(int fd, const struct iovec *v, int n, const char *name,
                       int peer);
 ssize_t tcp_recv_some(int fd, void *p, size_t bytes, const char *name,
                       int peer);
-
-#endif

@@ -4,8 +4,7 @@
 // Collectives and messages of pairs move independently. The group only needs to
 // know how many verbs are complete, counted from the first without a gap.
 
-#ifndef HOROVOD_RING_TICKETS_H
-#define HOROVOD_RING_TICKETS_H
+#pragma once
 
 #include "horovod_ring/pairs.h"
 
@@ -41,5 +40,3 @@ int tickets_advance(struct tickets *t, uint64_t vectors, uint64_t *done);
 // If the first verb that is not complete is one of messages of pairs, returns a
 // member that it waits for, and sets *verb. Else returns -1.
 int tickets_awaited(const struct tickets *t, enum group_verb *verb);
-
-#endif

@@ -8,10 +8,11 @@
 #include "bench/workers.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
-#include "lockstep/argv.h"
-#include "lockstep/launch_mpi.h"
-#include "lockstep/progress.h"
-#include "lockstep/supervise.h"
+#include "launch/argv.h"
+#include "launch/launch.h"
+#include "launch/launch_mpi.h"
+#include "launch/progress.h"
+#include "launch/supervise.h"
 #include "netns/netns.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static const struct {
      true},
     {"squeeze", "squeeze_perf",
      "the time to compress gradients, beside a copy of them",
-     "[mb=N] [rounds=N] [density=N] [levels=N]", NULL, false},
+     "[mb=N] [rounds=N] [density=N] [levels=N] [squeeze_rank=N]", NULL, false},
     {"link", "link_perf",
      "rate and latency of a network, and a formula fitted to them",
      "[net=RATE] [out=FILE.json]", NULL, false},
@@ -100,14 +101,15 @@ static int add_words(struct argv *a, const struct run *r,
     return net ? add_hosts(a, r, net, program) : 0;
 }
 
-// Reads workers= and net= from the words. The last one of each wins.
+// Reads workers=, timeout= and net= from the words. The last one of each wins.
 static int read_words(struct run *r, const char **rate, int nwords,
                       char **words)
 {
     r->workers = 2;
     *rate = NULL;
     for (int i = 0; i < nwords; i++) {
-        if (is(words[i], "workers") && config_parse(r, 1, &words[i]))
+        if ((is(words[i], "workers") || is(words[i], "timeout")) &&
+            config_parse(r, 1, &words[i]))
             return -1;
         if (is(words[i], "net"))
             *rate = words[i] + 4;
@@ -151,6 +153,11 @@ static int mpi_bench(const char *program, int nwords, char **words)
     config_defaults(&r);
     if (read_words(&r, &rate, nwords, words))
         return -1;
+    config.mpirun = (struct mpirun_limits){
+        .ranks = r.workers,
+        .start_s = LAUNCH_START_S + r.timeout,
+        .quiet_s = config.grace_s + r.timeout,
+    };
     int wrong = check_words(program, &r, nwords, words);
     if (wrong)
         return wrong;
@@ -200,7 +207,7 @@ static int bench(int nwords, char **words)
 
 const struct command command_bench = {
     .name = "bench",
-    .words = "cpu|gpu|sync|collect|link",
+    .words = "cpu|gpu|sync|squeeze ..",
     .help = "measure this machine: computing, exchanging and the network",
     .explain = explain,
     .least = 1,

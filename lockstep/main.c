@@ -4,21 +4,25 @@
 #include "base/version.h"
 #include "config/config.h"
 #include "config/suggest.h"
+#include "launch/study.h"
 #include "lockstep/commands.h"
-#include "lockstep/man.h"
 
 #include <string.h>
 
+// In the order of --help.
+// clang-format off
 static const struct command *const commands[] = {
-    &command_train,    &command_run,    &command_report,   &command_compare,
-    &command_verify,   &command_sample, &command_doctor,   &command_keys,
-    &command_pin,      &command_enter,  &command_bench,    &command_predict,
-    &command_simulate, &command_watch,  &command_watchdog, &command_fit,
-    &command_explain,  &command_demo,   &command_probe,    &command_plan,
-    &command_prepare,
+    &command_train, &command_run, &command_report, &command_compare,
+    &command_verify, &command_sample, &command_doctor, &command_keys,
+    &command_pin, &command_enter, &command_bench, &command_predict,
+    &command_simulate, &command_watch, &command_watchdog, &command_fit,
+    &command_explain, &command_demo, &command_probe, &command_plan,
+    &command_prepare, &command_man, &command_completion, &command_tell,
+    NULL,
 };
+// clang-format on
 
-enum { NCOMMANDS = sizeof commands / sizeof *commands };
+enum { NCOMMANDS = sizeof commands / sizeof *commands - 1 };
 
 static int help(FILE *f)
 {
@@ -43,18 +47,10 @@ static bool is_help(const char *word)
 
 static int explain(const struct command *c, FILE *f)
 {
-    c->explain(f);
+    study_explain(c, f);
     if (c->all_keys)
         config_help(f);
     return 0;
-}
-
-// Prints a manual page or a completion script. The package installs them.
-static int print_tables(const char *what, const char *which)
-{
-    return strcmp(what, "man") == 0
-               ? man_print(stdout, which, commands, NCOMMANDS)
-               : completion_print(stdout, which, commands, NCOMMANDS);
 }
 
 static int refuse_option(const struct command *c, const char *word)
@@ -69,7 +65,7 @@ static int refuse_option(const struct command *c, const char *word)
 
 static int call(const struct command *c, int nwords, char **words)
 {
-    for (int i = 0; i < nwords && c->explain; i++) {
+    for (int i = 0; i < nwords && (c->help || c->explain); i++) {
         if (is_help(words[i]))
             return explain(c, stdout);
         if (c->hands_on)
@@ -81,7 +77,10 @@ static int call(const struct command *c, int nwords, char **words)
         explain(c, stderr);
         return 2;
     }
-    return c->run(nwords, words);
+    if (c->run_all)
+        return c->run_all(commands, nwords, words);
+    return c->run ? c->run(nwords, words)
+                  : study_become(c->name, nwords, words);
 }
 
 static const struct command *find(const char *name)
@@ -111,13 +110,10 @@ int main(int argc, char **argv)
         return help(stdout);
     if (strcmp(argv[1], "--version") == 0)
         return version_print("lockstep");
-    bool tables = !strcmp(argv[1], "man") || !strcmp(argv[1], "completion");
-    const struct command *c = tables ? NULL : find(argv[asks ? 2 : 1]);
-    if (c && asks && c->explain)
+    const struct command *c = find(argv[asks ? 2 : 1]);
+    if (c && asks && c->help)
         return explain(c, stdout);
     int status = c ? call(c, argc - 2, argv + 2) : -1;
-    if (tables)
-        status = print_tables(argv[1], argc > 2 ? argv[2] : "");
     if (status < 0)
         die("%s", fail_message());
     return status;

@@ -1,10 +1,12 @@
-// plan_lines.c - `lockstep plan` says what runs would be, and starts none.
+// plan_lines.c - `lockstep plan [hash=1]` says what runs would be, and starts
+// none.
 //
 // Each line of standard input is a JSON array of the words of one `lockstep
 // train`. For each it prints one line: the objects that the run's run.json
 // would have (train/about.h), as far as they are known before the data are
-// read, or {"error": what train would say}. Experiments ask it about their
-// cells.
+// read, or {"error": what train would say}. With hash=1 it also adds the
+// machine and the environment, reads the data and other files, and adds their
+// hashes (train/inputs.h). Experiments ask it about their cells.
 
 #include "lockstep/commands.h"
 
@@ -12,14 +14,15 @@
 #include "config/backends.h"
 #include "config/config.h"
 #include "config/mesh.h"
-#include "lockstep/launch.h"
-#include "lockstep/settle.h"
+#include "launch/launch.h"
+#include "launch/settle.h"
 #include "model/part.h"
 #include "netns/netns.h"
 #include "pipeline/timetable.h"
 #include "sync/derive.h"
 #include "telemetry/manifest.h"
 #include "train/about.h"
+#include "train/inputs.h"
 #include "train/shape.h"
 
 #include <cjson/cJSON.h>
@@ -64,7 +67,8 @@ static int derive(struct run *r, struct model_config *whole)
 {
     struct pipeline p;
     struct model_config part;
-    int parts = mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP);
+    int parts = mesh_parts(&r->mesh);
+    int members = r->workers / parts * mesh_size(&r->mesh, MESH_CP);
     if (config_settle_batch(r, r->workers / parts) || shape_pipeline(r, &p) ||
         shape_model(r, whole))
         return -1;
@@ -73,14 +77,14 @@ static int derive(struct run *r, struct model_config *whole)
         sized.vocab = 256; // for the checks alone
     if (model_check(&sized) || first_part(r, &p, &sized, &part))
         return -1;
-    sync_derive(&r->settings, backend_find(r->sync), r->workers / parts,
+    sync_derive(&r->settings, backend_find(r->sync), members,
                 whole->vocab ? model_nparams(&part) : 0);
     return 0;
 }
 
-static int plan_line(const char *text)
+static int plan_line(const char *text, bool hashes)
 {
-    struct run asked, effective;
+    struct run asked = {0}, effective;
     struct model_config whole;
     char *words[WORDS];
     cJSON *line = NULL;
@@ -93,6 +97,10 @@ static int plan_line(const char *text)
     struct manifest *m = manifest_open();
     if (!m)
         return -1;
+    if (!rc && hashes) {
+        manifest_machine(m);
+        rc = inputs_write(m, &asked) || inputs_write_data(m, &asked);
+    }
     if (rc)
         manifest_text(m, "error", fail_message());
     else
@@ -108,18 +116,30 @@ static int plan(int nwords, char **words)
     char *text = NULL;
     size_t size = 0;
     int rc = 0;
-    if (nwords)
-        return fail("plan %.60s: reads lines of words from standard input",
+    bool hashes = nwords == 1 && !strcmp(words[0], "hash=1");
+    if (nwords && !hashes)
+        return fail("plan %.60s: takes only hash=1; try: lockstep plan --help",
                     words[0]);
     while (!rc && getline(&text, &size, stdin) > 0) {
         text[strcspn(text, "\n")] = '\0';
-        rc = plan_line(text);
+        rc = plan_line(text, hashes);
     }
     free(text);
     return rc;
 }
 
+static void explain(FILE *f)
+{
+    fprintf(f, "lockstep plan [hash=1] < LINES\n\nSays what runs would be, and "
+               "starts none. A line is a JSON array of the words of\none "
+               "`lockstep train`, as [\"model=nano\", \"sync=ring\", "
+               "\"workers=2\"]. The answer\nis a line with the objects of its "
+               "run.json, or {\"error\": \"why not\"}. With hash=1\nit has the "
+               "hashes of the data and of other files, too.\n");
+}
+
 const struct command command_plan = {
     .name = "plan",
+    .explain = explain,
     .run = plan,
 };

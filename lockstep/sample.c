@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct settings {
     const char *prompt;
@@ -325,7 +326,7 @@ static int sample(int nwords, char **words)
     const char *dir = NULL;
     for (int i = 0; i < nwords; i++) {
         char *equals = strchr(words[i], '=');
-        if (equals) {
+        if (equals && access(words[i], F_OK)) { // no folder of this name
             *equals = '\0';
             if (set(&s.set, words[i], equals + 1))
                 return -1;

@@ -1,11 +1,9 @@
-# The commands run, report, compare, verify and watch, which are the Python package
-# study/lockstep.
-lockstep_library(study
-  FILES lockstep/study.c LINKS supervise config share base)
+# Tests of the Python package study/lockstep.
 find_package(Python3 COMPONENTS Interpreter)
 include(tests/long.cmake)
 if(Python3_FOUND)
-  set(tests study hostile answers notebook verify experiments doctor_hosts)
+  set(tests study study_since study_locales hostile answers run_measures notebook verify
+            experiments doctor_hosts)
   # What only Python does is not done again under a sanitizer.
   if(NOT LOCKSTEP_SANITIZE)
     list(APPEND tests stranger)
@@ -37,6 +35,9 @@ if(Python3_FOUND)
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep --seed new --count 1000)
     add_test(NAME promises
              COMMAND ${Python3_EXECUTABLE} tests/random_jobs/promise.py --check
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    add_test(NAME mutants
+             COMMAND ${Python3_EXECUTABLE} tests/random_jobs/mutants.py --check
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set(long stranger study_oracle study_mutants figures random_jobs random_files)
   endif()

@@ -12,6 +12,7 @@
 // On a GPU the watermark falls when the work is queued, not when it is done:
 // work that reads the gradients must wait for the compute queue at that point.
 
+#include "model/pieces.h"
 #include "model/state.h"
 
 #include "telemetry/span.h"
@@ -124,6 +125,16 @@ static int norm_gradient(const struct back *b, int w, const void *sum,
     return 0;
 }
 
+// *norm = all rows of a LayerNorm's output: those that its layer kept, or
+// m->norm, in which norm_gradient() has written this worker's. Returns 0, or -1
+// after fail().
+static int norm_rows(const struct back *b, const void *kept, const void **norm)
+{
+    struct model *m = b->m;
+    *norm = kept ? kept : m->norm;
+    return kept ? 0 : rows_gather(m, m->norm, b->rows);
+}
+
 // *d = the gradient (rows, C) of the residual stream, times a mask: dres itself
 // if this worker has all rows and nothing is masked. Returns 0, or -1 after
 // fail().
@@ -146,7 +157,7 @@ static int mlp_backward(struct back *b, int i)
     struct model *m = b->m;
     const struct layer *l = &m->layers[i];
     int C = m->job.config.channels, F = m->inner;
-    const void *d;
+    const void *d, *norm;
     bool fused = m->ops->fused;
     if (stream_gradient(b, state_mask(m, b->step, i, SITE_OUT), &d))
         return -1;
@@ -161,9 +172,9 @@ static int mlp_backward(struct back *b, int i)
     if (branch_input_gradient(b, m->dwide, layer_at(i, FC_W), F) ||
         norm_gradient(b, layer_at(i, LN2_W), l->mid, l->mean2, l->rstd2,
                       true) ||
-        rows_gather(m, m->norm, b->rows))
+        norm_rows(b, l->norm2, &norm))
         return -1;
-    weight_gradient(b, layer_at(i, FC_W), m->norm, m->dwide, C, F);
+    weight_gradient(b, layer_at(i, FC_W), norm, m->dwide, C, F);
     report(b, layer_at(i, LN2_W));
     return 0;
 }
@@ -175,7 +186,7 @@ static int attention_backward(struct back *b, int i)
     const struct model_job *job = &m->job;
     const struct layer *l = &m->layers[i];
     int C = job->config.channels, H = m->width;
-    const void *d;
+    const void *d, *norm;
     if (stream_gradient(b, state_mask(m, b->step, i, SITE_PROJ), &d))
         return -1;
     input_gradient(b, m->datt, NULL, d, layer_at(i, PROJ_W), H, C);
@@ -184,12 +195,15 @@ static int attention_backward(struct back *b, int i)
 
     struct attention a =
         state_attention(m, job->batch, job->tokens, b->step, i);
-    m->k->attention_backward(m->dwide, m->datt, l->att, l->lse, l->qkv, &a);
+    if (job->pieces && pieces_backward(m, l, m->dwide, m->datt, &a))
+        return -1;
+    if (!job->pieces)
+        m->k->attention_backward(m->dwide, m->datt, l->att, l->lse, l->qkv, &a);
     if (branch_input_gradient(b, m->dwide, layer_at(i, QKV_W), 3 * H) ||
         norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true) ||
-        rows_gather(m, m->norm, b->rows))
+        norm_rows(b, l->norm1, &norm))
         return -1;
-    weight_gradient(b, layer_at(i, QKV_W), m->norm, m->dwide, C, 3 * H);
+    weight_gradient(b, layer_at(i, QKV_W), norm, m->dwide, C, 3 * H);
     report(b, layer_at(i, LN1_W));
     return 0;
 }
@@ -213,7 +227,8 @@ static int embed_backward(struct back *b)
     struct model *m = b->m;
     const struct model_job *job = &m->job;
     struct mask mask = layers_mask(job, b->step, 0, SITE_EMBED);
-    size_t used = (size_t)job->tokens * job->config.channels;
+    int T = whole_tokens(m, job->tokens);
+    size_t used = (size_t)T * job->config.channels;
     size_t all = m->off[2] - m->off[1];
     float *dwte = grad_at(m, 0), *dwpe = grad_at(m, 1);
     const void *d;
@@ -223,8 +238,8 @@ static int embed_backward(struct back *b)
         m->k->zero(dwpe + used, all - used);
     if (!b->add && !part_has_head(&job->config)) // no head has written dwte
         m->k->zero(dwte, m->off[1] - m->off[0]);
-    m->k->embed_backward(dwte, dwpe, d, b->step->x, m->words, job->batch,
-                         job->tokens, job->config.channels, b->add, &mask);
+    m->k->embed_backward(dwte, dwpe, d, b->step->x, m->words, b->rows, T,
+                         job->config.channels, b->add, &mask);
     report(b, 0);
     return 0;
 }

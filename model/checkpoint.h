@@ -7,8 +7,7 @@
 // in a file of their own, so that the model's file is a plain GPT-2. The whole
 // of a file is checked before any of its numbers is used.
 
-#ifndef MODEL_CHECKPOINT_H
-#define MODEL_CHECKPOINT_H
+#pragma once
 
 #include "model/model.h"
 
@@ -79,5 +78,3 @@ int checkpoint_open(struct checkpoint **k, const char *path,
 int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
                           float *v, size_t n);
 void checkpoint_close(struct checkpoint **k);
-
-#endif

@@ -49,7 +49,7 @@ endif()
 
 set(model_files
     model/backward.c model/forward.c model/head.c model/layers.c
-    model/memory.c model/model.c model/passes.c
+    model/memory.c model/model.c model/passes.c model/pieces.c model/pieces_heads.c
     model/cpu/isa.c model/cpu/model_cpu.c model/cpu/product.c
     model/cpu/onednn.c model/cpu/onednn_${DNNL_MAJOR}.c)
 set(model_cuda_files
@@ -88,7 +88,7 @@ else()
 endif()
 
 foreach(test attention model_ops model_grad model_formats model_blocks stages
-        slices)
+        slices pieces)
   lockstep_test(${test} LINKS model pipeline)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/reference_gpt2.c tests/op_case.c
@@ -96,7 +96,8 @@ foreach(test attention model_ops model_grad model_formats model_blocks stages
   endif()
 endforeach()
 if(TARGET test_slices)
-  target_sources(test_slices PRIVATE tests/slice_members.c)
+  target_sources(test_slices PRIVATE tests/slice_members.c tests/truth.c)
+  target_sources(test_pieces PRIVATE tests/truth.c)
   target_link_libraries(test_slices PRIVATE law)
 endif()
 # Tests attention on tiles in plain C, with vectors of 4 and of 16 numbers,

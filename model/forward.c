@@ -14,6 +14,7 @@
 //
 // A stage does this for one chunk of its layers at a time.
 
+#include "model/pieces.h"
 #include "model/state.h"
 
 #include "telemetry/span.h"
@@ -34,8 +35,14 @@ static void linear(struct model *m, void *out, const void *in, int w,
     m->ops->product(m, &j);
 }
 
-// l->pre = m->norm W + b, tensors FC_W and FC_B. Also computes l->gelu if the
-// product can; else the next pass does, and adds b if that is faster.
+// Where ln_1 or ln_2 writes: `kept` of a layer, or memory that all share.
+static void *norm_in(const struct model *m, void *kept)
+{
+    return kept ? kept : m->norm;
+}
+
+// l->pre = ln_2's output W + b, tensors FC_W and FC_B. Also computes l->gelu if
+// the product can; else the next pass does, and adds b if that is faster.
 static void widen(struct model *m, int i, size_t rows)
 {
     const struct layer *l = &m->layers[i];
@@ -43,7 +50,7 @@ static void widen(struct model *m, int i, size_t rows)
     struct product_job j = {.m = (int)rows,
                             .n = m->inner,
                             .k = m->job.config.channels,
-                            .a = m->norm,
+                            .a = norm_in(m, l->norm2),
                             .b = weight_at(m, layer_at(i, FC_W)),
                             .epilogue = fused  ? EPILOGUE_GELU
                                         : left ? EPILOGUE_NONE
@@ -55,25 +62,25 @@ static void widen(struct model *m, int i, size_t rows)
     m->ops->product(m, &j);
 }
 
-// In this worker's rows: sum = res + mask(branch), m->norm = LayerNorm(sum)
-// with tensors w and w + 1. Adds the bias, tensor b, to the branch first if the
+// In this worker's rows: sum = res + mask(branch), norm = LayerNorm(sum) with
+// tensors w and w + 1. Adds the bias, tensor b, to the branch first if the
 // product has not. b is 0 if there is no branch.
-static void add_norm(struct model *m, void *sum, const void *res,
+static void add_norm(struct model *m, void *norm, void *sum, const void *res,
                      const void *branch, int b, int w, float *mean, float *rstd,
                      struct mask mask)
 {
-    m->k->norm(sum, rows_own(m, m->norm), mean, rstd, res, branch,
+    m->k->norm(sum, rows_own(m, norm), mean, rstd, res, branch,
                branch_bias(m, b), weight_at(m, w), weight_at(m, w + 1),
                m->own_rows.n, m->job.config.channels, &mask);
 }
 
-// LayerNorm ln_1 of the residual stream at a layer's entry, into m->norm.
+// LayerNorm ln_1 of the residual stream at a layer's entry.
 static void enter_layer(struct model *m, int i)
 {
     const struct layer *l = &m->layers[i];
     const struct mask none = {.keep = 1};
-    add_norm(m, NULL, l->in, NULL, 0, layer_at(i, LN1_W), l->mean1, l->rstd1,
-             none);
+    add_norm(m, norm_in(m, l->norm1), NULL, l->in, NULL, 0, layer_at(i, LN1_W),
+             l->mean1, l->rstd1, none);
 }
 
 // m->branch = in (rows, ins) W, tensor `w`. The bias, tensor w + 1, is added
@@ -108,7 +115,7 @@ struct attention state_attention(const struct model *m, int B, int T,
     const struct model_config *g = &m->job.config;
     struct part_share heads = part_heads(g);
     return (struct attention){.B = B,
-                              .T = T,
+                              .T = whole_tokens(m, T),
                               .C = m->width,
                               .NH = heads.n,
                               .mask = layers_mask(&m->job, step, layer,
@@ -118,7 +125,16 @@ struct attention state_attention(const struct model *m, int B, int T,
                               .heads = g->heads};
 }
 
-// Computes all that backward needs of a layer, from ln_1's output in m->norm.
+static int attend(struct model *m, const struct layer *l,
+                  const struct attention *a)
+{
+    if (m->job.pieces)
+        return pieces_attention(m, l, a);
+    m->k->attention(l->att, l->lse, l->qkv, a);
+    return 0;
+}
+
+// Computes all that backward needs of a layer, from ln_1's output.
 // Returns 0, or -1 after fail().
 static int fill_layer(struct model *m, int i, int B, int T,
                       const struct model_step *step)
@@ -127,16 +143,18 @@ static int fill_layer(struct model *m, int i, int B, int T,
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     struct attention a = state_attention(m, B, T, step, i);
-    if (rows_gather(m, m->norm, rows))
+    void *norm1 = norm_in(m, l->norm1), *norm2 = norm_in(m, l->norm2);
+    if (rows_gather(m, norm1, rows))
         return -1;
-    linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * m->width);
-    m->k->attention(l->att, l->lse, l->qkv, &a);
-    if (linear_branch(m, l->att, layer_at(i, PROJ_W), rows, m->width))
+    linear(m, m->local ? m->local : l->qkv, norm1, layer_at(i, QKV_W), rows, C,
+           3 * m->width);
+    if (attend(m, l, &a) ||
+        linear_branch(m, l->att, layer_at(i, PROJ_W), rows, m->width))
         return -1;
-    add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
+    add_norm(m, norm2, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
              layer_at(i, LN2_W), l->mean2, l->rstd2,
              state_mask(m, step, i, SITE_PROJ));
-    if (rows_gather(m, m->norm, rows))
+    if (rows_gather(m, norm2, rows))
         return -1;
     widen(m, i, rows);
     m->filled = l;
@@ -167,8 +185,8 @@ void state_begin_pass(struct model *m, const struct model_pass *p, size_t rows)
 void norm_again(struct model *m)
 {
     const struct mask none = {.keep = 1};
-    add_norm(m, NULL, m->last, NULL, 0, final_norm_at(&m->job.config), m->mean,
-             m->rstd, none);
+    add_norm(m, m->norm, NULL, m->last, NULL, 0, final_norm_at(&m->job.config),
+             m->mean, m->rstd, none);
 }
 
 // Writes the embeddings of m->x to the first layer's input. Returns 0, or -1
@@ -179,8 +197,8 @@ static int embed(struct model *m, int B, int T, const struct model_step *step)
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     if (!m->sum) {
-        m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), m->x, B, T,
-                    C, &mask);
+        m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), m->x, rows,
+                    whole_tokens(m, T), C, &mask);
         return 0;
     }
     m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, rows, C);
@@ -188,7 +206,8 @@ static int embed(struct model *m, int B, int T, const struct model_step *step)
                         : m->ops->join(m, rows * C))
         return -1;
     m->k->embed_places(m->layers->in, m->sum + m->own_rows.first * (size_t)C,
-                       weight_at(m, 1), m->own_rows.n, T, C, &mask);
+                       weight_at(m, 1), m->own_rows.n, whole_tokens(m, T), C,
+                       &mask);
     return 0;
 }
 
@@ -201,10 +220,10 @@ static void leave_layer(struct model *m, int i, const struct model_step *step)
     const struct mask mask = state_mask(m, step, i, SITE_OUT);
     int bias = layer_at(i, OUT_B);
     if (i + 1 < m->to)
-        add_norm(m, l[1].in, l->mid, m->branch, bias, layer_at(i + 1, LN1_W),
-                 l[1].mean1, l[1].rstd1, mask);
+        add_norm(m, norm_in(m, l[1].norm1), l[1].in, l->mid, m->branch, bias,
+                 layer_at(i + 1, LN1_W), l[1].mean1, l[1].rstd1, mask);
     else if (is_last(m))
-        add_norm(m, m->last, l->mid, m->branch, bias,
+        add_norm(m, m->norm, m->last, l->mid, m->branch, bias,
                  final_norm_at(&m->job.config), m->mean, m->rstd, mask);
     else
         m->k->norm(m->last, NULL, NULL, NULL, l->mid, m->branch,

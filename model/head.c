@@ -87,7 +87,7 @@ static int slice_loss(struct model *m, size_t row, int n, void *dlogits,
 
 int head(struct model *m, size_t rows, const struct model_step *step)
 {
-    float factor = step ? step->scale / (float)rows : 0;
+    float factor = step ? step->scale / (float)whole_rows(m, rows) : 0;
     bool add = step && adds_grads(m, step);
     if (rows_gather(m, m->norm, rows))
         return -1;

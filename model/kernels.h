@@ -12,10 +12,10 @@
 // thread works (struct model_ops, begin()), as PyTorch's go into a thread's
 // current stream. Tensors are then in the GPU's memory.
 
-#ifndef MODEL_KERNELS_H
-#define MODEL_KERNELS_H
+#pragma once
 
 #include "base/half.h"
+#include "base/zigzag.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,18 +23,27 @@
 
 // Which elements dropout drops. threshold 0: none.
 struct mask {
-    uint64_t key, row;  // the tensor begins with row `row` of the mask
-    uint32_t threshold; // rate * 2^32
-    float keep;         // 1 / (1 - rate)
+    uint64_t key, row;   // the tensor begins with row `row` of the mask
+    uint32_t threshold;  // rate * 2^32
+    float keep;          // 1 / (1 - rate)
+    struct zigzag place; // of this worker's rows in divided sequences
 };
 
 // What attention needs to know about its input.
 struct attention {
-    int B, T, C, NH;
+    int B, T, C, NH;  // T of whole sequences
     struct mask mask; // of the probabilities
     float *scratch;  // CPU: threads * attention_scratch() floats; GPU: (B,NH,T)
     int head, heads; // of a slice: its first head, and the model's number of
                      // heads; else 0
+};
+
+// A block of the scores of divided sequences: some queries of this worker, over
+// some keys of any worker, of all B sequences. of_queries and of_keys are how
+// many tokens of a sequence these workers have.
+struct attention_runs {
+    struct zigzag_run queries, keys;
+    int of_queries, of_keys;
 };
 
 // The words whose rows of wte this worker has: all, or a slice's.
@@ -46,6 +55,17 @@ struct words {
 // steps. It pads a head's channels to a multiple of ATTENTION_LANES, or on
 // tiles of ATTENTION_DEPTH.
 enum { ATTENTION_STEP = 32, ATTENTION_LANES = 16, ATTENTION_DEPTH = 32 };
+
+// A block computes scores for a strip of ATTENTION_STEP queries at a time, and
+// only those of the keys that the strip sees. Returns how many keys these are,
+// padded, for the strip that begins with query t.
+static inline int attention_strip_keys(const struct attention_runs *r, int t)
+{
+    int ahead = r->queries.first + t - r->keys.first;
+    int keys = (ahead + 2 * ATTENTION_STEP - 1) / ATTENTION_STEP;
+    int all = (r->keys.n + ATTENTION_STEP - 1) / ATTENTION_STEP;
+    return (keys < all ? keys : all) * ATTENTION_STEP;
+}
 
 // Floats of scratch that a thread of attention needs: six padded heads, three
 // strips of queries, two of scores (attention.c, head_at). Attention on tiles
@@ -82,10 +102,10 @@ struct kernels {
     // embed.c: out = mask(wte[x] + wpe[t]). Backward adds to dwte, which has
     // the rows of `here`. It replaces dwpe (T rows), or adds to it with `add`.
     void (*embed)(void *out, const void *wte, const void *wpe, const int32_t *x,
-                  int B, int T, int C, const struct mask *mask);
+                  size_t rows, int T, int C, const struct mask *mask);
     void (*embed_backward)(float *dwte, float *dwpe, const void *dout,
-                           const int32_t *x, struct words here, int B, int T,
-                           int C, bool add, const struct mask *mask);
+                           const int32_t *x, struct words here, size_t rows,
+                           int T, int C, bool add, const struct mask *mask);
     // The same for a slice, in two steps. embed_words(): out = wte[x], or 0 if
     // another slice has that row. embed_places(): out = mask(words + wpe[t]),
     // where words is the sum of all slices' rows. Its rows begin with row
@@ -125,6 +145,22 @@ struct kernels {
     void (*attention_backward)(void *dqkv, const void *dout, const void *out,
                                const float *lse, const void *qkv,
                                const struct attention *a);
+
+    // attention_block.c: attention over the keys of one block. The keys come
+    // before the queries, or are those of the queries. The block is merged into
+    // out (B, of_queries, C) in fp32 and lse (B, NH, of_queries), which begin
+    // with 0 and -INFINITY. The queries are in qkv (B, of_queries, 3C), the
+    // keys and values in kv (B, of_keys, 2C). Backward adds to dq (B,
+    // of_queries, C) and dkv (B, of_keys, 2C), both fp32; `out`, in the model's
+    // format, and lse are those of all blocks. CPU only.
+    void (*attention_block)(float *out, float *lse, const void *qkv,
+                            const void *kv, const struct attention_runs *r,
+                            const struct attention *a);
+    void (*attention_block_backward)(float *dq, float *dkv, const void *dout,
+                                     const void *out, const float *lse,
+                                     const void *qkv, const void *kv,
+                                     const struct attention_runs *r,
+                                     const struct attention *a);
 
     // loss.c: loss[r] = the cross-entropy of row r of logits, which are
     // overwritten. dlogits = factor * gradient, unless it is NULL. In fp32
@@ -166,6 +202,13 @@ struct kernels {
     // numbers apart.
     void (*transpose)(void *out, size_t ldo, const void *in, int rows,
                       int columns);
+    // n columns of a matrix, copied or rounded to columns of another one. Rows
+    // of out, and of copy_columns()'s in, are out_row and in_row numbers apart.
+    // CPU only.
+    void (*copy_columns)(void *out, size_t out_row, const void *in,
+                         size_t in_row, size_t rows, size_t n);
+    void (*cast_columns)(void *out, size_t out_row, const float *in,
+                         size_t rows, size_t n);
 };
 
 // The CPU's table for `format` and the best instruction set of this processor;
@@ -178,5 +221,3 @@ const struct kernels *kernels_named(enum dtype format, const char *isa);
 
 // Names of the instruction sets of this build, best last, NULL-terminated.
 const char *const *kernels_isas(void);
-
-#endif

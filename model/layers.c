@@ -41,6 +41,28 @@ struct part_share layers_rows(const struct model_job *job, size_t rows)
                : (struct part_share){0, (int)rows};
 }
 
+struct part_share layers_heads(const struct model_job *job, int w)
+{
+    int all = part_heads(&job->config).n, n = job->pieces->n;
+    int more = all % n;
+    return (struct part_share){.first = w * (all / n) + (w < more ? w : more),
+                               .n = all / n + (w < more)};
+}
+
+// Attention's tensors of a layer, for all tokens of some heads.
+static void alloc_heads(struct arena *a, struct layer *l,
+                        const struct model_job *job)
+{
+    const struct model_pieces *p = job->pieces;
+    size_t all = (size_t)job->batch * (size_t)p->tokens;
+    size_t size = dtype_bytes(job->precision);
+    size_t heads = (size_t)layers_heads(job, p->rank).n;
+    size_t width = (size_t)(job->config.channels / job->config.heads) * heads;
+    l->qkv = arena_alloc(a, all * width, 3 * size);
+    l->heads = arena_alloc(a, all * width, size);
+    l->lse = arena_floats(a, all * heads);
+}
+
 static void alloc_layer(struct arena *a, struct layer *l,
                         const struct model_job *job, bool own_gelu)
 {
@@ -51,7 +73,12 @@ static void alloc_layer(struct arena *a, struct layer *l,
     size_t C = (size_t)g->channels, heads = (size_t)part_heads(g).n;
     size_t width = C / (size_t)g->heads * heads;
     l->in = arena_alloc(a, own * C, size);
-    l->qkv = arena_alloc(a, rows * width, 3 * size);
+    if (job->pieces && job->pieces->over == OVER_HEADS) {
+        alloc_heads(a, l, job);
+    } else {
+        l->qkv = arena_alloc(a, rows * width, 3 * size);
+        l->lse = arena_floats(a, rows * heads);
+    }
     l->att = arena_alloc(a, rows * width, size);
     l->mid = arena_alloc(a, own * C, size);
     l->pre = arena_alloc(a, rows * (size_t)part_inner(g).n, size);
@@ -59,7 +86,10 @@ static void alloc_layer(struct arena *a, struct layer *l,
         l->gelu = arena_alloc(a, rows * (size_t)part_inner(g).n, size);
     else if (!l->gelu)
         l->gelu = l->pre;
-    l->lse = arena_floats(a, rows * heads);
+    if (job->train && job->slices && job->slices->keeps) {
+        l->norm1 = arena_alloc(a, rows * C, size);
+        l->norm2 = arena_alloc(a, rows * C, size);
+    }
     l->mean1 = arena_floats(a, own);
     l->rstd1 = arena_floats(a, own);
     l->mean2 = arena_floats(a, own);
@@ -96,13 +126,18 @@ struct mask layers_mask(const struct model_job *job,
                         enum site site)
 {
     float rate = job->config.dropout;
+    const struct model_pieces *p = job->pieces;
+    struct zigzag place = {0};
+    if (p && site != SITE_ATTENTION)
+        place = zigzag_of(p->tokens, p->n, p->rank);
     if (!step || rate <= 0)
-        return (struct mask){.keep = 1};
+        return (struct mask){.keep = 1, .place = place};
     uint64_t key = rng_key(job->seed, (uint64_t)step->step);
     key = rng_key(key, (uint64_t)step->micro);
     layer = part_layer(&job->config, layer);
     key = rng_key(key, (uint64_t)layer * 4 + site);
     return (struct mask){.key = key,
                          .threshold = (uint32_t)((double)rate * 0x1p32),
-                         .keep = 1 / (1 - rate)};
+                         .keep = 1 / (1 - rate),
+                         .place = place};
 }

@@ -2,8 +2,7 @@
 // numbers of a layer's tensors, the results of its forward that are kept, the
 // layout of their memory, and dropout's masks.
 
-#ifndef MODEL_LAYERS_H
-#define MODEL_LAYERS_H
+#pragma once
 
 #include "model/kernels.h"
 #include "model/model.h"
@@ -62,7 +61,11 @@ struct layer {
     void *in;             // (N', C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)
     void *att;            // (N, C)
+    void *heads;          // with OVER_HEADS: attention of this worker's heads
+                          // and all tokens, as are qkv and lse
     void *mid;            // (N', C) residual stream between the branches
+    void *norm1, *norm2;  // (N, C) with model_slices.keeps: what ln_1 and ln_2
+                          // wrote; else NULL
     void *pre;            // (N, 4C) before GELU; perhaps before late_bias()
     void *gelu;           // (N, 4C) GELU's output, if products compute it;
                           // else memory for it that all layers share
@@ -73,6 +76,10 @@ struct layer {
 
 // The rows of the residual stream, of `rows` in all, that this worker has.
 struct part_share layers_rows(const struct model_job *job, size_t rows);
+
+// The heads of which worker w computes attention with OVER_HEADS: a share of
+// those that this model has.
+struct part_share layers_heads(const struct model_job *job, int w);
 
 // A block of memory that is given out in pieces, from its start. Each piece
 // begins at a multiple of `line` bytes. If the size would overflow, `used` gets
@@ -101,9 +108,9 @@ void *layers_layout(struct arena *a, const struct model_job *job, int slot,
 // Where a layer has dropout. The embeddings' dropout is SITE_EMBED of layer 0.
 enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };
 
-// The dropout mask of a site. In evaluation `step` is NULL: no dropout.
+// The dropout mask of a site. In evaluation `step` is NULL: no dropout. It also
+// says which rows of divided sequences this worker has; in attention it counts
+// the rows of whole ones.
 struct mask layers_mask(const struct model_job *job,
                         const struct model_step *step, int layer,
                         enum site site);
-
-#endif

@@ -5,8 +5,7 @@
 // Matrices are stored (out, in) and transposed on reading. wte has rows of
 // padding after the vocabulary, which are skipped.
 
-#ifndef MODEL_LLMC_H
-#define MODEL_LLMC_H
+#pragma once
 
 #include "model/model.h"
 
@@ -26,5 +25,3 @@ const struct model_config *llmc_config(const struct llmc *f);
 // NULL, it only checks. Checks the whole tensor. Returns 0, or -1 after fail(),
 // for example if a number is not finite.
 int llmc_read(const struct llmc *f, int i, size_t from, size_t n, float *out);
-
-#endif

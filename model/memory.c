@@ -17,6 +17,10 @@
 // A stage of a pipeline has the first line once for each activation slot, C
 // numbers for each input, and a dres for each edge.
 //
+// Of divided sequences (pieces.c) scratch has 4 C numbers of keys and values
+// and 8 C of their gradients, in fp32, for each token of this worker (ring); or
+// 2 C of each for each token of all workers (gather).
+//
 // Where products compute GELU (a GPU), each layer keeps its output: 14 C
 // and, with recompute, 13 C instead of 10 C and 9 C. Then scratch is 7 C.
 //
@@ -25,6 +29,7 @@
 // thread, and the weights: fp32 masters, gradients, a 16-bit copy in bf16 and
 // fp16. A block that is lent is in the lender's memory.
 
+#include "model/pieces.h"
 #include "model/state.h"
 
 // all[i] = piece. `all` is NULL if memory is only counted.
@@ -44,6 +49,7 @@ static void layout_tables(struct model *m, struct arena *a)
     m->ends = arena_alloc(a, slots, sizeof *m->ends);
     m->inputs = arena_alloc(a, job->inputs, sizeof *m->inputs);
     m->edges = arena_alloc(a, at_least_one(job->edges), sizeof *m->edges);
+    pieces_tables(m, a);
 }
 
 // The layers of all slots, and the buffers between stages.
@@ -91,6 +97,7 @@ static void layout_scratch(struct model *m, struct arena *a, size_t rows,
         m->dwide = arena_alloc(a, wide > qkv ? wide : qkv, size);
         m->dbranch = masks ? arena_alloc(a, n, size) : NULL;
     }
+    pieces_layout(m, a);
     m->ops->layout(m, a, rows);
     if (job->slices)
         m->parts = arena_alloc(a, (size_t)job->config.part.slices * m->slice,

@@ -8,8 +8,7 @@
 // Letters: B sequences, T tokens each, C channels, V symbols, L layers, NH
 // heads.
 
-#ifndef MODEL_MODEL_H
-#define MODEL_MODEL_H
+#pragma once
 
 #include "base/half.h"
 
@@ -138,6 +137,9 @@ struct model_slices {
     // of the residual stream, part_rows(). Then a reduce-scatter and an
     // all-gather replace each join.
     bool sequence;
+    // With `sequence`: layers keep the LayerNorms' outputs of all rows, the
+    // inputs of the products behind them. Else backward gathers them again.
+    bool keeps;
     // Reduce-scatter: this worker's rows of v (rows, C) become the sums over
     // all slices. Other rows are spoilt.
     int (*scatter_rows)(void *ctx, float *v, size_t rows);
@@ -146,16 +148,47 @@ struct model_slices {
     int (*gather_rows)(void *ctx, void *v, size_t rows);
 };
 
+// The exchanges of n workers that divide every sequence (mesh=cpN): each has
+// some pieces of it, zigzag_of(tokens, n, rank) of base/zigzag.h. Attention
+// needs the keys and values of all of them. All workers call the same functions
+// in the same order. The functions return 0, or -1 after fail(); then the step
+// returns -1, too.
+enum model_over { OVER_GATHER, OVER_RING, OVER_HEADS };
+enum model_passes { PASS_KEYS, PASS_GRADIENTS, PASSES };
+struct model_pieces {
+    int n, rank, tokens; // tokens of a whole sequence, at least n
+    enum model_over over;
+    // All-gather, in OVER_GATHER: v has a chunk of lengths[w] numbers for each
+    // worker w. Fills in those of the others.
+    int (*gather)(void *ctx, void *v, const size_t *lengths, enum dtype type);
+    // Reduce-scatter: this worker's chunk of v becomes the sum over all
+    // workers. Other chunks are spoilt.
+    int (*scatter)(void *ctx, float *v, const size_t *lengths);
+    // In OVER_RING: begins to give numbers to the next worker and to take some
+    // from the one before. passed() waits for that. Passes of either kind come
+    // one after the other.
+    int (*pass)(void *ctx, enum model_passes kind, void *give, size_t given,
+                void *take, size_t taken, enum dtype type);
+    int (*passed)(void *ctx, enum model_passes kind);
+    // All-to-all, in OVER_HEADS: chunk w of `give`, given[w] numbers, goes to
+    // worker w, and chunk w of `take` comes from it.
+    int (*exchange)(void *ctx, void *give, const size_t *given, void *take,
+                    const size_t *taken, enum dtype type);
+    void *ctx;
+};
+
 struct model_job {
     struct model_config config;
     enum dtype precision; // of weights, activations and their gradients
-    int batch, tokens;    // B and T of a micro-batch; T <= context
-    int threads;          // 0: all that this process may use
-    bool train;           // false: forward only, no memory for backward
-    float *params;        // borrowed: model_nparams() floats
-    float *grads;         // borrowed likewise; NULL unless train
+    // B and T of a micro-batch; T <= context. Of divided sequences this
+    // worker's tokens.
+    int batch, tokens;
+    int threads;   // 0: all that this process may use
+    bool train;    // false: forward only, no memory for backward
+    float *params; // borrowed: model_nparams() floats
+    float *grads;  // borrowed likewise; NULL unless train
     // The lender lends the weights, or the gradients, a block at a time. Then
-    // params, or grads, is NULL. CPU only.
+    // params, or grads, is NULL.
     bool lent_weights, lent_grads;
     const struct model_lender *lender; // NULL: nothing is lent
     uint64_t seed;                     // of dropout, for this rank
@@ -174,6 +207,9 @@ struct model_job {
     int edges;  // buffers for gradients between stages
     // Exchange between slices; NULL: tensors are whole.
     const struct model_slices *slices;
+    // Exchange between workers that divide sequences; NULL: they are whole.
+    // Losses are then this worker's share: their sum is the mean. CPU only.
+    const struct model_pieces *pieces;
 };
 
 // Bytes of host memory that a process needs for a step with these settings. The
@@ -278,5 +314,3 @@ int model_eval_chunk(struct model *m, const struct model_pass *p,
 // Writes to logits (V) the logits after the last of the n tokens x, with 1 <= n
 // <= T of the job. The model must be whole. Returns 0, or -1 after fail().
 int model_logits(struct model *m, const int32_t *x, int n, float *logits);
-
-#endif

@@ -3,8 +3,7 @@
 // The transformer itself is written once, for all devices: forward.c,
 // backward.c, head.c. These functions and the kernels are all that differs.
 
-#ifndef MODEL_OPS_H
-#define MODEL_OPS_H
+#pragma once
 
 #include "model/layers.h"
 #include "model/model.h"
@@ -12,7 +11,6 @@
 
 struct model_ops {
     const char *device; // the ops->name of its struct device
-    bool borrows;       // takes blocks from a lender
     // Products compute GELU and its gradient (EPILOGUE_GELU, EPILOGUE_DGELU),
     // and a layer keeps GELU's output. Else that is a pass of its own, and
     // backward computes the output again.
@@ -63,5 +61,3 @@ struct model_ops {
 };
 
 extern const struct model_ops model_cpu, model_cuda;
-
-#endif

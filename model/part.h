@@ -29,8 +29,7 @@
 // length, its tensors under the whole's names, its initial numbers. But heads,
 // channels and vocabulary in the config stay those of the whole model.
 
-#ifndef MODEL_PART_H
-#define MODEL_PART_H
+#pragma once
 
 #include "model/model.h"
 
@@ -109,5 +108,3 @@ bool part_divides(const struct model_config *c, int i);
 bool part_counts(const struct model_config *c, int i);
 int part_counted_ranges(const struct model_config *c, size_t off, size_t n,
                         part_range *fn, void *ctx);
-
-#endif

@@ -41,6 +41,17 @@ static int begin_backward(struct model *m, const struct model_step *s, int slot)
     return rc;
 }
 
+// *loss = the mean of `rows` rows; of divided sequences this worker's share of
+// the mean of all. Returns 0, or -1 after fail().
+static int read_loss(struct model *m, size_t rows, float *loss)
+{
+    if (m->ops->read_loss(m, loss))
+        return -1;
+    if (m->job.pieces)
+        *loss *= (float)rows / (float)whole_rows(m, rows);
+    return 0;
+}
+
 int pass_backward(struct model *m, const struct model_step *s,
                   const struct model_pass *p, float *loss)
 {
@@ -53,7 +64,7 @@ int pass_backward(struct model *m, const struct model_step *s,
     if (!rc)
         rc = backward(m, s);
     if (!rc && is_last(m))
-        rc = m->ops->read_loss(m, loss);
+        rc = read_loss(m, rows, loss);
     m->ops->end(m, before);
     return rc;
 }
@@ -77,7 +88,7 @@ int pass_eval(struct model *m, const struct model_pass *p, const int32_t *x,
     int rc = forward(m, p, batch, T, NULL);
     if (!rc && is_last(m)) {
         m->ops->targets(m, y, rows);
-        rc = head(m, rows, NULL) || m->ops->read_loss(m, loss) ? -1 : 0;
+        rc = head(m, rows, NULL) || read_loss(m, rows, loss) ? -1 : 0;
     }
     m->ops->end(m, before);
     return rc ? rc : give_ends(m);

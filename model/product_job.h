@@ -1,8 +1,7 @@
 // product_job.h - a matrix product of a step, as forward.c, backward.c and
 // head.c ask a device for it.
 
-#ifndef MODEL_PRODUCT_JOB_H
-#define MODEL_PRODUCT_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ struct product_job {
     void *pre;        // (m, n), before GELU
     float *bias_grad; // (n)
 };
-
-#endif

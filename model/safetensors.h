@@ -6,8 +6,7 @@
 // safetensors_open() checks all of that. safetensors_read() reads numbers, and
 // checks that they are finite.
 
-#ifndef MODEL_SAFETENSORS_H
-#define MODEL_SAFETENSORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key);
 int safetensors_read(const struct safetensors *s,
                      const struct safetensors_tensor *t, size_t first, size_t n,
                      float *out);
-
-#endif

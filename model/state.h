@@ -10,8 +10,7 @@
 // host's. On a GPU the functions here put work into the compute queue and do
 // not wait for it.
 
-#ifndef MODEL_STATE_H
-#define MODEL_STATE_H
+#pragma once
 
 #include "model/kernels.h"
 #include "model/layers.h"
@@ -35,12 +34,13 @@ struct model {
     // them, or its share with model_slices.sequence.
     struct part_share own_rows;
 
-    char *tables; // the host memory of these six
+    char *tables; // the host memory of these seven
     size_t *off;  // where each tensor begins in the flat vector; then nparams
     struct model_place *places; // where each block is now
     struct layer *all_layers;   // (slots, L); see layers_layout()
     void **ends;                // by slot: (N', C), residual stream at the end
     void **inputs, **edges;     // (N', C) each; struct model_pass selects one
+    size_t *lengths;            // of the workers' chunks; see model_pieces
 
     char *block; // the device memory of everything below
     // The weights that products read: job.params in fp32, else a 16-bit copy;
@@ -77,6 +77,14 @@ struct model {
     struct loss_part *parts; // (slices, slice) of loss; NULL without slices
     float *dnorms; // (slices, 2C) gradients of a LayerNorm's weight and bias,
                    // from each slice's rows; NULL without model_slices.sequence
+
+    // Of divided sequences (pieces.c), in the model's format and in fp32:
+    void *kv[2];   // keys and values of all workers, or of one each
+    float *dkv[4]; // their gradients
+    // With OVER_HEADS (pieces_heads.c): q, k and v of this worker's tokens,
+    // what is exchanged, and gradients of l->heads and of its q, k and v.
+    void *local, *given, *taken, *dheads, *dqkv;
+    float *merged; // (N, width) attention's result so far; gradient of q
 
     // Scratch that the device lays out by its own needs:
     void *logits;  // (slice, stride), in fp32 if wide_logits
@@ -162,6 +170,18 @@ static inline const void *late_bias(const struct model *m, int tensor)
 static inline const void *branch_bias(const struct model *m, int tensor)
 {
     return m->sum ? weight_at(m, tensor) : late_bias(m, tensor);
+}
+
+// Tokens of whole sequences of which this worker has T; and the rows of all
+// workers, of which it has `rows`.
+static inline int whole_tokens(const struct model *m, int T)
+{
+    return m->job.pieces ? m->job.pieces->tokens : T;
+}
+static inline size_t whole_rows(const struct model *m, size_t rows)
+{
+    size_t own = (size_t)m->job.tokens;
+    return m->job.pieces ? rows / own * (size_t)m->job.pieces->tokens : rows;
 }
 
 // Whether each worker has only its own rows between the products.
@@ -273,5 +293,3 @@ int pass_backward(struct model *m, const struct model_step *s,
 int pass_eval(struct model *m, const struct model_pass *p, const int32_t *x,
               const int32_t *y, int batch, float *loss);
 int pass_logits(struct model *m, const int32_t *x, int n, float *logits);
-
-#endif

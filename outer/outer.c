@@ -43,7 +43,6 @@ typedef void step_function(float lr, float momentum, const float *mean,
 struct outer {
     void *file; // lab=FILE; NULL: none
     step_function *student;
-    struct group *group;
     float by; // the sum over all workers is divided by this
     struct outer_step rule;
     float *start, *velocity; // NULL if they are not needed
@@ -87,31 +86,21 @@ static int outer_open(struct sync *s)
         if (!o->velocity)
             return -1;
     }
-    o->group = members_open(s, &need);
-    if (!o->group)
+    if (members_open(s, &need))
         return -1;
     o->by = s->scale * (float)job->cluster->world;
     s->scale = 1 / (float)job->cluster->world; // grads are this worker's own
-    return group_share(o->group, job->params, job->n * sizeof *job->params);
+    return group_share(s->group, job->params, job->n * sizeof *job->params);
 }
 
 static int outer_broadcast(struct sync *s, int slot, float *v)
 {
     struct outer *o = s->state;
     CHECK(slot == SYNC_PARAMS); // each worker loads its own slots
-    if (members_broadcast(s, o->group, v))
+    if (members_broadcast(s, v))
         return -1;
     if (o->start)
         memcpy(o->start, v, s->job.n * sizeof *v);
-    return 0;
-}
-
-static int outer_step(struct sync *s, const struct sync_in *in,
-                      struct sync_out *out)
-{
-    (void)s;
-    (void)in;
-    (void)out;
     return 0;
 }
 
@@ -135,8 +124,8 @@ static int outer_merge(struct sync *s)
     v.awaited = true;
     if (o->start)
         outer_difference(job->params, o->start, job->n);
-    if (group_all_reduce(o->group, &v, &ticket) ||
-        group_await(o->group, ticket))
+    if (group_all_reduce(s->group, &v, &ticket) ||
+        group_await(s->group, ticket))
         return -1;
     if (o->student)
         let_student(o, job->params, job->n);
@@ -145,7 +134,7 @@ static int outer_merge(struct sync *s)
                     o->by);
     else
         outer_mean(job->params, job->n, o->by);
-    s->stats = o->group->stats;
+    s->stats = s->group->stats;
     return 0;
 }
 
@@ -208,21 +197,23 @@ static int outer_load(struct sync *s, sync_visit *visit, void *ctx)
 static void outer_close(struct sync *s)
 {
     struct outer *o = s->state;
-    group_close(&o->group);
     mem_free(o->start);
     mem_free(o->velocity);
     student_close(&o->file);
 }
 
-const struct sync_ops sync_outer = {
-    .state_size = sizeof(struct outer),
-    .open = outer_open,
-    .broadcast = outer_broadcast,
-    .step = outer_step,
-    .merge = outer_merge,
+static const struct sync_state_ops state = {
     .slots = outer_slots,
     .slot_name = outer_slot_name,
     .save = outer_save,
     .load = outer_load,
+};
+
+const struct sync_ops sync_outer = {
+    .state_size = sizeof(struct outer),
+    .state = &state,
+    .open = outer_open,
+    .broadcast = outer_broadcast,
+    .merge = outer_merge,
     .close = outer_close,
 };

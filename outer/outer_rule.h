@@ -16,8 +16,7 @@
 // All vectors are in host memory and have n elements. Every worker computes the
 // same bits.
 
-#ifndef OUTER_OUTER_RULE_H
-#define OUTER_OUTER_RULE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ struct outer_step {
 // the next common parameters. velocity is NULL if momentum is 0.
 void outer_apply(const struct outer_step *s, float *p, float *start,
                  float *velocity, size_t n, float by);
-
-#endif

@@ -33,7 +33,8 @@ install(FILES ${CMAKE_BINARY_DIR}/lockstep.pc
 foreach(header
     core/base/base.h core/base/half.h core/cluster/cluster.h core/cluster/rendezvous.h
     core/cluster/zmq.h core/config/backends.h core/config/config.h
-    core/config/mesh.h core/config/settings.h core/device/device.h
+    core/config/compressors.def core/config/mesh.h core/config/settings.h
+    core/device/device.h
     core/group/group.h core/message/message.h core/optim/optim.h
     core/optim/rule.h horovod_ring/carriers.h horovod_ring/plan.h
     sync/bucket.h sync/derive.h sync/local.h sync/replicas.h sync/sync.h)
@@ -47,7 +48,7 @@ endforeach()
 # solutions, right and wrong, are not installed.
 install(DIRECTORY plots DESTINATION ${share})
 install(DIRECTORY experiments DESTINATION ${share})
-# The package that runs experiments and reads runs (lockstep/study.c finds it).
+# The package that runs experiments and reads runs (launch/study.c finds it).
 install(DIRECTORY study/lockstep DESTINATION lib/python3/dist-packages
         PATTERN "__pycache__" EXCLUDE)
 install(FILES core/config/backends.def DESTINATION ${share}/core/config)
@@ -87,4 +88,6 @@ include(tests/long.cmake)
 lockstep_long(debian_13 bash tests/debian_tree.sh trixie
               ${CMAKE_BINARY_DIR}/debian)
 # And on 64-bit ARM, which qemu emulates.
-lockstep_long(arm64 bash tests/arm64_tree.sh ${CMAKE_BINARY_DIR}/debian/arm64)
+lockstep_long(arm64 bash tests/arm64_tree.sh ${CMAKE_BINARY_DIR}/debian/arm64
+              ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+set_property(TEST arm64_long PROPERTY TIMEOUT 10800)

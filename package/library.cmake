@@ -6,7 +6,7 @@
 # position-independent, and have no GPU code.
 set(library_folders base secret cluster cluster_zmq message message_zmq config
                     device optim rule group horovod_ring sync)
-set(library_needs "-lzmq -lsodium -lxxhash -linih -lcjson -lgomp -lpthread -lm")
+set(library_needs "-lzmq -lsodium -lxxhash -linih -lcjson ${OpenMP_C_FLAGS} -lpthread -lm")
 
 # library_objects(NAME FILES..): compiles FILES with the options of folder NAME.
 function(library_objects name)

@@ -5,12 +5,11 @@
 load "style.gp"
 set xrange [0:last]
 set offsets 0, 0, graph 0.1, 0
-array axis[4] = ["GPU-Util (%)", "memory (MiB)", "power (W)", "SM clock (MHz)"]
-set multiplot layout 4, 1 title "Each worker's GPU as NVML reports it, by seconds since training began" font ",17" noenhanced \
+set multiplot layout panels, 1 title "Each worker's GPU as NVML reports it, by seconds" . of font ",17" noenhanced \
     margins 0.11, 1 - (key_room + 12.0) / WIDE, 0.08, 0.93 spacing 0, 0.06
-do for [p=1:4] {
+do for [p=1:panels] {
     set ylabel axis[p]
-    set xlabel (p == 4 ? "seconds" : "")
+    set xlabel (p == panels ? "seconds" : "")
     set ytics 0, tic[p]
     if (p == 1) { set yrange [0:105] } else { set yrange [0:*] }
     load "lines.gp"

@@ -8,7 +8,7 @@ set xlabel "seconds of training steps, without evaluation"
 set xrange [0:*]
 set multiplot layout panels, 1
 do for [p=1:panels] {
-    set title "Validation loss by seconds" . net[p] . " (band: least to most over the seeds)"
+    set title "Validation loss" . net[p] . " (band: least to most over the seeds)"
     if (p == panels) { set xlabel "seconds of training steps, without evaluation" . below }
     load "lines.gp"
     unset label 99

@@ -1,6 +1,6 @@
 # scaling.gp - speed-up by number of workers, with strong and weak scaling and
-# the ideal line. Strong: all workers share the batch of one worker. Weak: each
-# worker has that batch.
+# the ideal line. A line is over the run of one worker with its settings. Strong:
+# all workers share the batch of one worker. Weak: each worker has that batch.
 
 load "style.gp"
 set xlabel "workers" . below

@@ -1,5 +1,5 @@
 # staleness.gp - the number of updates by others between a worker's pull and its
-# push.
+# push, of all repeats.
 
 load "style.gp"
 set title "Staleness: updates by others between pull and push"

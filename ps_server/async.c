@@ -122,7 +122,8 @@ static void answer_result(struct server *s, int rank)
         .used = s->used,
     };
     ps_result_put(raw, &result);
-    server_send(s, rank, (struct ps_head){.kind = PS_RESULT}, raw, sizeof raw);
+    struct ps_head h = {.kind = PS_RESULT, .order = server_lowest(s)};
+    server_send(s, rank, h, raw, sizeof raw);
 }
 
 // Send every answer that the pushes so far allow.

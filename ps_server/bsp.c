@@ -14,8 +14,37 @@
 //
 // backup=B: only the first N of N+B gradients are used, and all servers must
 // use the same ones. So a worker asks server 0 (CLAIM) before it pushes.
+//
+// A round goes through these states:
+//
+//              check_round(),            finish_if_complete():
+//              bsp_claim()               all rows and all STEPs are here
+//     begun  ---------------->  active  ----------------------->  finished
+//              first message      |                                  |
+//       ^                         | several servers that update      |
+//       |                         v  bsp_commit()                    |
+//       |                      waiting ----------------------------> |
+//       |                                                 next_round(): round+1
+//       +------------------------------------------------------------+
+//
+//     restart(): a worker is gone; the same round begins again, epoch+1
+//
+//  1. rank_of[] and order_of[] are inverse to each other where they are >= 0,
+//     and places are 0 .. need-1. A rank without a place is refused
+//     (check_turn()).
+//  2. here[order] of a row is set once in a round; a second slice is refused
+//     (bsp_push()). Slices of a row are added in the order of places, without a
+//     gap: 0 .. added-1.
+//  3. `complete` counts the rows with added = need, and `stepped` the peers
+//     whose `stepped` is set.
+//  4. While `waiting` is set, all rows are complete and no slice can come, so
+//     only a COMMIT, or the loss of a worker, ends the state.
+//  5. The round number grows in next_round(), and where nobody is left in a
+//     round (begin_if_joined()). The epoch grows in restart() only. An answer
+//     has both (bsp_answer()); a message of an earlier epoch is dropped.
 
 #include "ps_server/bsp.h"
+#include "ps_server/answers.h"
 
 #include "base/base.h"
 #include "device/vector.h"
@@ -75,17 +104,17 @@ static void send_result(struct server *s, double norm, bool skipped)
         .used = s->used,
     };
     ps_result_put(raw, &r);
+    struct ps_head h = bsp_answer(s, PS_RESULT);
+    h.order = server_lowest(s);
     for (int t = 0; t < b->need; t++)
-        server_send(s, b->rank_of[t], bsp_answer(s, PS_RESULT), raw,
-                    sizeof raw);
+        server_send(s, b->rank_of[t], h, raw, sizeof raw);
 }
 
 // Send a row to all workers of the round. The caller has counted its bytes.
 static void send_row(struct server *s, int row, enum ps_what what,
-                     struct buffer *data, enum dtype type)
+                     struct buffer *data, enum dtype type, size_t bytes)
 {
     const struct bsp *b = bsp_of(s);
-    size_t bytes = s->store->rows[row].at.n * dtype_bytes(type);
     struct ps_head h = bsp_answer(s, PS_SLICE);
     h.what = what;
     h.dtype = type;
@@ -141,7 +170,8 @@ static void finish_round(struct server *s, double squares)
             server_fail(s, fail_message());
             return;
         }
-        send_row(s, row, PS_PARAMS, s->store->rows[row].params, DTYPE_F32);
+        send_row(s, row, PS_PARAMS, s->store->rows[row].params, DTYPE_F32,
+                 s->store->rows[row].at.n * sizeof(float));
     }
     next_round(s);
 }
@@ -207,8 +237,55 @@ static void row_complete(struct server *s, int row, struct buffer *sum)
     if (!sum)
         return; // kept for the update
     count_served(s, row_bytes(s, row));
-    send_row(s, row, PS_GRADS, sum, s->job.wire);
+    send_row(s, row, PS_GRADS, sum, s->job.wire, row_bytes(s, row));
     buffer_unref(sum);
+}
+
+// Compresses the sum of a row, and sends it.
+static int answer_row(struct server *s, int row)
+{
+    enum ps_what what;
+    size_t bytes;
+    struct buffer *b = answers_take(s->answers, row, &what, &bytes);
+    if (!b)
+        return -1;
+    bsp_of(s)->complete++;
+    count_served(s, bytes);
+    send_row(s, row, what, b, DTYPE_F32, bytes);
+    buffer_unref(b);
+    return 0;
+}
+
+// Adds the messages of a row that are due, in order.
+static int add_messages(struct server *s, int row, uint64_t step)
+{
+    struct bsp *b = bsp_of(s);
+    struct gather *g = &b->rows[row];
+    const struct message *m;
+    while ((m = gather_due(g, b->need))) {
+        int order = g->added;
+        if (order == 0)
+            answers_begin(s->answers, row, step);
+        if (answers_add(s->answers, row, m->data))
+            return fail("the message of rank %d for row %d: %s",
+                        b->rank_of[order], row, fail_message());
+        gather_pass(g);
+        credit(s, row, order);
+    }
+    return g->added == b->need ? answer_row(s, row) : 0;
+}
+
+static int take_message(struct server *s, int order, const struct ps_head *h,
+                        struct message **p)
+{
+    int row = (int)h->row;
+    span_begin(s->lane, SPAN_ADD, row);
+    answers_keep(s->answers, row, h->value);
+    gather_take(&bsp_of(s)->rows[row], order, *p);
+    *p = NULL;
+    int rc = add_messages(s, row, h->version);
+    span_end(s->lane);
+    return rc;
 }
 
 static int take_slice(struct server *s, int row, int order, struct message **p)
@@ -266,6 +343,31 @@ static int check_round(struct server *s, int rank, const struct ps_head *h)
     return check_turn(s, rank, h);
 }
 
+// Whether a slice, or a message in its place, is one that is due now.
+static int check_push(const struct server *s, int order,
+                      const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    bool squeezed = h->what == PS_SQUEEZED && s->answers;
+    if (h->row >= (uint32_t)s->store->nrows || h->dtype != s->job.wire ||
+        (h->what != PS_GRADS && !squeezed) ||
+        h->bytes != (squeezed ? answers_message(s->answers, (int)h->row)
+                              : row_bytes(s, (int)h->row)))
+        return fail("PUSH of row %u of %d, vector %d, %llu bytes of %s: not as "
+                    "in HELLO",
+                    h->row, s->store->nrows, (int)h->what,
+                    (unsigned long long)h->bytes, dtype_name(h->dtype));
+    struct gather *g = &b->rows[h->row];
+    if (g->here[order])
+        return fail("PUSH of row %u twice in step %llu", h->row,
+                    (unsigned long long)s->round);
+    if (g->come > 0 && g->what != h->what)
+        return fail("PUSH of row %u of vector %d, and of %d by another worker",
+                    h->row, (int)h->what, (int)g->what);
+    g->what = h->what;
+    return 0;
+}
+
 static int bsp_push(struct server *s, int rank, const struct ps_head *h,
                     struct message **p)
 {
@@ -274,17 +376,13 @@ static int bsp_push(struct server *s, int rank, const struct ps_head *h,
         return 0; // from before the round was restarted
     if (check_round(s, rank, h))
         return -1;
-    if (h->row >= (uint32_t)s->store->nrows || h->dtype != s->job.wire ||
-        h->bytes != row_bytes(s, (int)h->row))
-        return fail("PUSH of row %u of %d, %llu bytes of %s: not as in HELLO",
-                    h->row, s->store->nrows, (unsigned long long)h->bytes,
-                    dtype_name(h->dtype));
-    if (b->rows[h->row].here[b->order_of[rank]])
-        return fail("PUSH of row %u twice in step %llu", h->row,
-                    (unsigned long long)s->round);
+    if (check_push(s, b->order_of[rank], h))
+        return -1;
     if (!server_beside(s, rank))
         s->served_in += h->bytes;
-    if (take_slice(s, (int)h->row, b->order_of[rank], p)) {
+    if (h->what == PS_SQUEEZED
+            ? take_message(s, b->order_of[rank], h, p)
+            : take_slice(s, (int)h->row, b->order_of[rank], p)) {
         server_fail(s, fail_message());
         return 0;
     }

@@ -1,7 +1,6 @@
 // bsp.h - the present round; bsp.c, bsp_round.c and bsp_members.c share it.
 
-#ifndef PS_SERVER_BSP_H
-#define PS_SERVER_BSP_H
+#pragma once
 
 #include "ps_server/gather.h"
 #include "ps_server/server.h"
@@ -55,5 +54,3 @@ int bsp_drop(struct server *s, int rank, const struct ps_head *h);
 void bsp_welcome(struct server *s, int rank, struct ps_head *h);
 int bsp_join(struct server *s, int rank, const struct ps_head *h);
 void bsp_tick(struct server *s);
-
-#endif

@@ -32,7 +32,7 @@ void gather_clear(struct gather *g, int world)
     }
     buffer_unref(g->sum);
     g->sum = NULL;
-    g->added = 0;
+    g->added = g->come = 0;
 }
 
 void gather_close(struct gather *g, int world)
@@ -47,6 +47,7 @@ void gather_take(struct gather *g, int order, struct message *p)
 {
     g->held[order] = p;
     g->here[order] = HELD;
+    g->come++;
 }
 
 struct addition {
@@ -134,4 +135,15 @@ int gather_add(struct gather *g, const struct gather_rule *rule, int need,
         buffer_unref(g->sum);
     g->sum = NULL;
     return 0;
+}
+
+const struct message *gather_due(const struct gather *g, int need)
+{
+    return g->added < need && g->here[g->added] ? g->held[g->added] : NULL;
+}
+
+void gather_pass(struct gather *g)
+{
+    message_drop(g->held[g->added]);
+    g->here[g->added++] = ADDED;
 }

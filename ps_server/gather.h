@@ -6,11 +6,11 @@
 // sum until the second arrives, so that a sum of two takes one pass over both
 // and no copy.
 
-#ifndef PS_SERVER_GATHER_H
-#define PS_SERVER_GATHER_H
+#pragma once
 
 #include "base/half.h"
 #include "ps_wire/buffer.h"
+#include "ps_wire/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +25,8 @@ struct gather {
     double squares;        // sum of squares of the complete sum, if kept
     struct message **held; // by order: early slices, and the first one
     uint8_t *here;         // by order: 0 until the slice has arrived
+    int come;              // how many have arrived
+    enum ps_what what;     // which vector they are of, as the first one says
 };
 
 // What is the same for all rows.
@@ -53,4 +55,7 @@ void gather_take(struct gather *g, int order, struct message *p);
 int gather_add(struct gather *g, const struct gather_rule *rule, int need,
                size_t n, struct buffer **out);
 
-#endif
+// For slices that somebody else adds: the slice that is due next, or NULL if it
+// has not come; and gives it back once it is added.
+const struct message *gather_due(const struct gather *g, int need);
+void gather_pass(struct gather *g);

@@ -9,7 +9,6 @@
 // job, its shapes and its update rule.
 
 #include "base/base.h"
-#include "base/beat.h"
 #include "base/version.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
@@ -38,7 +37,7 @@ struct record {
 struct words {
     int transport; // an index into its row's words
     char bind[CONFIG_PATH], curve[CONFIG_PATH], out[CONFIG_PATH];
-    int index, servers, world, threads, trace;
+    int index, servers, world, threads, elastic, trace;
     double timeout, samples;
 };
 
@@ -64,6 +63,9 @@ static const struct key rows[] = {
      "as the workers say", .help = "the same as shards="},
     {"ps_server", "index", "-1", KEY_INT, AT(index), -1, PS_MAX_WORLD - 1,
      .help = "number of this server, from 0; -1: as the workers say"},
+    {"ps_server", "elastic", "0", KEY_INT, AT(elastic), 0, 1,
+     .help = "1: a worker that dies during the start may come again; later the "
+             "workers say so"},
     {"ps_server", "out", "", KEY_TEXT, AT(out), .unit = "path",
      .help = "folder for its records (samples, trace)"},
     {"ps_server", "samples", "10", KEY_NUMBER, AT(samples), 0.1, 1000, "never",
@@ -89,6 +91,7 @@ static int parse(struct words *w, struct server_config *c, struct record *r,
                                 .servers = w->servers,
                                 .world = w->world,
                                 .threads = w->threads,
+                                .elastic = w->elastic,
                                 .timeout_s = w->timeout};
     *r = (struct record){.out = w->out, .per_s = w->samples, .trace = w->trace};
     return 0;
@@ -115,7 +118,7 @@ static int join_servers(struct cluster **servers, struct server_config *c)
         return -1;
     c->index = (*servers)->rank;
     c->servers = (*servers)->world;
-    return beat_begin();
+    return 0;
 }
 
 static int record_begin(struct record *r, struct server_config *c)
@@ -187,6 +190,5 @@ int main(int argc, char **argv)
     if (rc)
         die("%s", why);
     cluster_close(&servers);
-    beat_end();
     return 0;
 }

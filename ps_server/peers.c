@@ -1,6 +1,7 @@
 // peers.c - which workers are connected, expected or gone.
 
 #include "ps_server/peers.h"
+#include "ps_server/answers.h"
 
 #include "base/base.h"
 
@@ -28,7 +29,9 @@ int peers_find(const struct server *s, const struct message_peer *from,
 // allocate.
 static int equip(struct server *s)
 {
-    if (store_open(&s->store, &s->job, s->threads))
+    if (store_open(&s->store, &s->job, s->threads) ||
+        (s->job.squeeze.squeeze &&
+         answers_open(&s->answers, &s->job, s->store)))
         return -1;
     s->policy = s->job.consistency == PS_BSP ? &policy_bsp : &policy_async;
     return s->policy->open(s);

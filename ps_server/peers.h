@@ -1,7 +1,6 @@
 // peers.h - which workers are connected, expected or gone.
 
-#ifndef PS_SERVER_PEERS_H
-#define PS_SERVER_PEERS_H
+#pragma once
 
 #include "ps_server/server.h"
 
@@ -25,5 +24,3 @@ void peers_busy(struct server *s, int rank);
 // Call it often: it notices workers that are gone, and ends waits that take too
 // long. `drained`: all messages have been read.
 void peers_tick(struct server *s, bool drained);
-
-#endif

@@ -6,6 +6,7 @@
 // continues.
 
 #include "ps_server/server.h"
+#include "ps_server/answers.h"
 #include "ps_server/peers.h"
 
 #include "base/base.h"
@@ -185,6 +186,7 @@ int server_open(struct server **out, const struct server_config *config)
         server_close(&s);
         return -1;
     }
+    rendezvous_set_elastic(s->rendezvous, config->elastic);
     *out = s;
     return 0;
 }
@@ -219,6 +221,7 @@ void server_close(struct server **server)
     if (s->policy)
         s->policy->close(s);      // gives back messages that it holds
     endpoint_close(&s->endpoint); // ends sends, which use the store's buffers
+    answers_close(&s->answers);
     store_close(&s->store);
     mem_free(s->peers);
     rendezvous_close(&s->rendezvous);

@@ -5,8 +5,7 @@
 // the transport moves the bytes, and a pool of threads adds and updates
 // (thread_pool.h).
 
-#ifndef PS_SERVER_SERVER_H
-#define PS_SERVER_SERVER_H
+#pragma once
 
 #include "cluster/rendezvous.h"
 #include "message/message.h"
@@ -17,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct answers;
 struct span_lane;
 struct spans;
 struct thread_pool;
@@ -28,6 +28,7 @@ struct server_config {
     int index;          // number of this server; -1: the workers say
     int servers, world; // expected numbers; 0: the workers say
     int threads;
+    bool elastic; // a worker that dies before it has said so may come again
     double timeout_s;
     struct spans *spans; // records what the server does; may be NULL
 };
@@ -99,7 +100,8 @@ struct server {
     bool described; // by the first HELLO, which sets the following members
     struct ps_job job;
     struct store *store;
-    struct peer *peers; // job.world
+    struct answers *answers; // with squeeze=; else NULL
+    struct peer *peers;      // job.world
     const struct policy *policy;
     void *state; // of the policy
 
@@ -109,7 +111,7 @@ struct server {
     bool done;      // all have left
     bool failed;
     char why[512];
-    atomic_bool stop;
+    atomic_bool stop; // announces nothing else
 
     uint64_t heard_ns; // of the last message, or of the start
     uint64_t said_ns, pinged_ns, hello_ns;
@@ -156,6 +158,9 @@ void server_fail(struct server *s, const char *why);
 // A worker is gone: end the job, or (elastic) continue without it.
 void server_lost(struct server *s, int rank, const char *why);
 
+// The lowest rank that is alive: in an elastic job it saves.
+uint32_t server_lowest(const struct server *s);
+
 // Whether this worker and this server are on one host, so that their bytes
 // cross no link.
 bool server_beside(const struct server *s, int rank);
@@ -175,5 +180,3 @@ int vectors_set(struct server *s, int rank, const struct ps_head *h,
                 const void *data);
 int vectors_pull(struct server *s, int rank, const struct ps_head *h);
 void vectors_serve(struct server *s); // answers pulls that can be answered now
-
-#endif

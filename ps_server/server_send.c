@@ -80,6 +80,14 @@ void server_lost(struct server *s, int rank, const char *why)
     s->policy->lost(s, rank);
 }
 
+uint32_t server_lowest(const struct server *s)
+{
+    uint32_t r = 0;
+    while (r + 1 < (uint32_t)s->job.world && !s->peers[r].alive)
+        r++;
+    return r;
+}
+
 bool server_beside(const struct server *s, int rank)
 {
     return s->job.beside && rank == s->job.index;

@@ -77,7 +77,8 @@ static void replace(struct row *r, struct buffer *params)
     r->params = params;
 }
 
-int store_set(struct store *s, enum ps_what what, int row, const void *data)
+int store_set(struct store *s, enum ps_what what, int row, const void *data,
+              float *elsewhere)
 {
     if (row != s->next_set[what])
         return fail("SET of row %d, but row %d is due", row, s->next_set[what]);
@@ -89,6 +90,8 @@ int store_set(struct store *s, enum ps_what what, int row, const void *data)
             return -1;
         memcpy(to->data, data, bytes);
         replace(r, to);
+    } else if (elsewhere) {
+        memcpy(elsewhere, data, bytes);
     } else {
         int slot = what - PS_SLOT0;
         if (need_slot(s, slot))
@@ -103,7 +106,8 @@ int store_set(struct store *s, enum ps_what what, int row, const void *data)
     return 0;
 }
 
-struct buffer *store_get(struct store *s, enum ps_what what, int row)
+struct buffer *store_get(struct store *s, enum ps_what what, int row,
+                         const float *elsewhere)
 {
     const struct row *r = &s->rows[row];
     if (what == PS_PARAMS) {
@@ -111,9 +115,10 @@ struct buffer *store_get(struct store *s, enum ps_what what, int row)
         return r->params;
     }
     struct buffer *b = buffer_get(s->pool);
-    int slot = what - PS_SLOT0;
-    if (b && s->slots[slot])
-        memcpy(b->data, s->slots[slot] + r->at.local, r->at.n * sizeof(float));
+    if (!elsewhere && s->slots[what - PS_SLOT0])
+        elsewhere = s->slots[what - PS_SLOT0] + r->at.local;
+    if (b && elsewhere)
+        memcpy(b->data, elsewhere, r->at.n * sizeof(float));
     else if (b)
         memset(b->data, 0, r->at.n * sizeof(float));
     return b;

@@ -4,8 +4,7 @@
 // If a row changes while its buffer is still being sent, a new buffer takes its
 // place.
 
-#ifndef PS_SERVER_STORE_H
-#define PS_SERVER_STORE_H
+#pragma once
 
 #include "ps_wire/buffer.h"
 #include "ps_wire/job.h"
@@ -41,15 +40,16 @@ void store_close(struct store **s);
 
 // Copies data (fp32) to row `row` of vector `what`. Rows must come in order;
 // the last one increments sets[what]. Returns 0, or -1 after fail().
-int store_set(struct store *s, enum ps_what what, int row, const void *data);
+// `elsewhere` is where the row is if the store does not have it; else NULL.
+int store_set(struct store *s, enum ps_what what, int row, const void *data,
+              float *elsewhere);
 
 // Returns row `row` of vector `what` in a buffer, with a reference that the
-// caller gives back. NULL after fail().
-struct buffer *store_get(struct store *s, enum ps_what what, int row);
+// caller gives back. NULL after fail(). `elsewhere`: as above.
+struct buffer *store_get(struct store *s, enum ps_what what, int row,
+                         const float *elsewhere);
 
 // Updates a row with the gradient scale * grads; `step` counts from 1. Returns
 // 0, or -1 after fail().
 int store_update(struct store *s, int row, const float *grads, int step,
                  float lr, float scale);
-
-#endif

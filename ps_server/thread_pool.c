@@ -19,7 +19,7 @@ struct thread_pool {
     thread_pool_part *fn;
     void *ctx;
     size_t parts;
-    atomic_size_t next;
+    atomic_size_t next; // only counts: `lock` orders all else
 };
 
 static void take_parts(struct thread_pool *t)

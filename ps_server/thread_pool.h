@@ -4,8 +4,7 @@
 // The parts are the same with any number of threads, so the results have the
 // same bits.
 
-#ifndef PS_SERVER_THREAD_POOL_H
-#define PS_SERVER_THREAD_POOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void thread_pool_close(struct thread_pool **t);
 typedef void thread_pool_part(void *ctx, size_t part);
 void thread_pool_run(struct thread_pool *t, thread_pool_part *fn, void *ctx,
                      size_t parts);
-
-#endif

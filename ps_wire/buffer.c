@@ -80,6 +80,8 @@ void buffer_ref(struct buffer *b)
     atomic_fetch_add(&b->refs, 1);
 }
 
+// The last one to subtract has seen all that the others did with the buffer
+// before they subtracted, so the next owner may overwrite it.
 void buffer_unref(struct buffer *b)
 {
     if (!b || atomic_fetch_sub(&b->refs, 1) > 1)

@@ -5,8 +5,7 @@
 // flight. When the count is 0 the buffer returns to its pool. A buffer may be
 // written only while buffer_shared() is false.
 
-#ifndef PS_WIRE_BUFFER_H
-#define PS_WIRE_BUFFER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ bool buffer_shared(struct buffer *b); // more than one reference
 // For zmq_msg_init_data(): gives back the message's reference to the buffer
 // `hint`.
 void buffer_sent(void *data, void *hint);
-
-#endif

@@ -1,8 +1,7 @@
 // bytes.h - writes and reads the little-endian numbers of a message. put_..()
 // returns the address after the number; get_..() moves *p there.
 
-#ifndef PS_WIRE_BYTES_H
-#define PS_WIRE_BYTES_H
+#pragma once
 
 #include <endian.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ static inline double get_f64(const uint8_t **p)
     memcpy(&v, &u, sizeof v);
     return v;
 }
-
-#endif

@@ -9,16 +9,31 @@
 
 #include <math.h>
 
-enum { FLAG_BESIDE = 1, FLAG_WORKER = 2, FLAG_ELASTIC = 4, FLAG_PRIORITY = 8 };
+enum {
+    FLAG_BESIDE = 1,
+    FLAG_WORKER = 2,
+    FLAG_ELASTIC = 4,
+    FLAG_PRIORITY = 8,
+    FLAG_FEEDBACK = 16
+};
 
 // Bytes before the list of ranges that decay.
-enum { FIXED = 104 };
+enum { FIXED = 120 };
+
+void ps_job_squeeze(struct ps_job *j, const struct sync_settings *from)
+{
+    j->squeeze = (struct sync_settings){.squeeze = from->squeeze,
+                                        .density = from->density,
+                                        .levels = from->levels,
+                                        .feedback = from->feedback};
+}
 
 size_t ps_job_put(uint8_t *out, const struct ps_job *j)
 {
     uint32_t flags =
         (j->beside ? FLAG_BESIDE : 0) | (j->worker_updates ? FLAG_WORKER : 0) |
-        (j->elastic ? FLAG_ELASTIC : 0) | (j->priority ? FLAG_PRIORITY : 0);
+        (j->elastic ? FLAG_ELASTIC : 0) | (j->priority ? FLAG_PRIORITY : 0) |
+        (j->squeeze.feedback ? FLAG_FEEDBACK : 0);
     uint8_t *p = put_u32(out, (uint32_t)j->rank);
     p = put_u32(p, (uint32_t)j->world);
     p = put_u32(p, (uint32_t)j->index);
@@ -39,8 +54,10 @@ size_t ps_job_put(uint8_t *out, const struct ps_job *j)
     p = put_f32(p, j->optim.weight_decay);
     p = put_f32(p, j->optim.momentum);
     p = put_u32(p, j->optim.ndecay);
-    p = put_u32(p, 0);
-    p = put_u32(p, 0);
+    p = put_u32(p, (uint32_t)j->squeeze.squeeze);
+    p = put_u32(p, (uint32_t)j->squeeze.levels);
+    p = put_f64(p, j->squeeze.density);
+    p = put_u64(p, j->seed);
     CHECK(p == out + FIXED && j->optim.ndecay <= OPTIM_MAX_DECAY);
     for (uint32_t i = 0; i < j->optim.ndecay; i++) {
         p = put_u64(p, j->optim.decay[i].off);
@@ -69,6 +86,21 @@ static int check_optim(const struct optim_config *o, uint64_t n)
     return 0;
 }
 
+static int check_squeeze(const struct ps_job *j)
+{
+    const struct sync_settings *s = &j->squeeze;
+    if (s->squeeze == SQUEEZE_NONE)
+        return isfinite(s->density) ? 0 : fail("HELLO: density %g", s->density);
+    if ((unsigned)s->squeeze >= SQUEEZE_KINDS || s->squeeze == SQUEEZE_POWER ||
+        s->levels < 1 || s->levels > 127 ||
+        !(s->density > 0 && s->density <= 1))
+        return fail("HELLO: compressor %u, levels %d, density %g",
+                    (unsigned)s->squeeze, s->levels, s->density);
+    if (!j->worker_updates || j->wire != DTYPE_F32)
+        return fail("HELLO: squeeze= requires update=worker and wire=fp32");
+    return 0;
+}
+
 static int check(const struct ps_job *j)
 {
     uint64_t most = PS_MAX_SLICE / sizeof(float);
@@ -93,7 +125,7 @@ static int check(const struct ps_job *j)
         (j->backup && (!bsp || j->elastic)))
         return fail("HELLO: update=worker and backup= require consistency=bsp "
                     "and elastic=0, and exclude each other");
-    return check_optim(&j->optim, j->n);
+    return check_squeeze(j) || check_optim(&j->optim, j->n) ? -1 : 0;
 }
 
 int ps_job_get(struct ps_job *out, const void *data, size_t n)
@@ -124,7 +156,11 @@ int ps_job_get(struct ps_job *out, const void *data, size_t n)
     j.optim.weight_decay = get_f32(&p);
     j.optim.momentum = get_f32(&p);
     j.optim.ndecay = get_u32(&p);
-    p += 8; // reserved
+    j.squeeze.squeeze = (enum squeeze_kind)get_u32(&p);
+    j.squeeze.levels = (int)get_u32(&p);
+    j.squeeze.density = get_f64(&p);
+    j.squeeze.feedback = flags & FLAG_FEEDBACK ? 1 : 0;
+    j.seed = get_u64(&p);
     if (j.optim.ndecay > OPTIM_MAX_DECAY ||
         n != FIXED + 16 * (size_t)j.optim.ndecay)
         return fail("HELLO of %zu bytes with %u ranges that decay", n,
@@ -171,6 +207,11 @@ FIELD(of_eps, j->optim.eps)
 FIELD(of_decay, j->optim.weight_decay)
 FIELD(of_momentum, j->optim.momentum)
 FIELD(of_ndecay, j->optim.ndecay)
+FIELD(of_squeeze, j->squeeze.squeeze)
+FIELD(of_density, j->squeeze.density)
+FIELD(of_levels, j->squeeze.levels)
+FIELD(of_feedback, j->squeeze.feedback)
+FIELD(of_seed, (double)j->seed)
 
 static const struct field fields[] = {
     {"world", of_world},
@@ -192,6 +233,11 @@ static const struct field fields[] = {
     {"weight_decay", of_decay},
     {"momentum", of_momentum},
     {"ranges that decay", of_ndecay},
+    {"squeeze (0 none, 1 topk, 2 int8, 3 sign)", of_squeeze},
+    {"density", of_density},
+    {"levels", of_levels},
+    {"feedback", of_feedback},
+    {"seed", of_seed},
 };
 
 int ps_job_same(const struct ps_job *a, const struct ps_job *b)

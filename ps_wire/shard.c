@@ -7,6 +7,13 @@
 
 enum { MAX_ROWS = 1 << 24 };
 
+size_t shard_width(size_t n, int servers, int slice_kb)
+{
+    size_t most = (n + (size_t)servers - 1) / (size_t)servers;
+    size_t slice = (size_t)slice_kb * 1024 / sizeof(float);
+    return slice < most ? slice : most;
+}
+
 int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index)
 {
     CHECK(n > 0 && slice > 0 && servers > 0 && index >= 0 && index < servers);

@@ -8,8 +8,7 @@
 // fills it. Each row is divided evenly among the servers. So all servers are
 // busy while backward runs, and their shards differ by at most one element.
 
-#ifndef PS_WIRE_SHARD_H
-#define PS_WIRE_SHARD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,6 +24,9 @@ struct slice {
     size_t local;  // its offset in the server's own shard
 };
 
+// The elements of a slice of slice_kb KiB, at most an even part of the vector.
+size_t shard_width(size_t n, int servers, int slice_kb);
+
 // Sets *s to the shard of server `index`. Returns 0, or -1 after fail() if it
 // would have too many rows.
 int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index);
@@ -37,5 +39,3 @@ int shard_rows(const struct shard *s);
 
 // The number of elements of the shard.
 size_t shard_elements(const struct shard *s);
-
-#endif

@@ -14,16 +14,20 @@
 //
 // With update=worker there are only PUSH -> SLICE (the sum), which the server
 // sends as soon as the last worker's slice has come, and RESULT at the end.
+//
+// With squeeze= both are messages of compressed gradients (PS_SQUEEZED). PUSH
+// then has the step of the run in `version`, and in `value` how many updates
+// the worker has made. By it a server knows whether the step before was one, so
+// that what its answers lacked is kept.
 
-#ifndef PS_WIRE_WIRE_H
-#define PS_WIRE_WIRE_H
+#pragma once
 
 #include "base/half.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PS_VERSION = 3, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
+enum { PS_VERSION = 4, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
 
 // The largest slice, and the largest frame of anything else.
 enum { PS_MAX_SLICE = 64 << 20, PS_MAX_DATA = 1 << 16 };
@@ -50,7 +54,7 @@ enum ps_kind {
     PS_LATE,    // to CLAIM: not needed; PULL `version`
     PS_AGAIN,   // elastic: `round` restarts, with `epoch`; send it again
     PS_NORM,    // value: squares summed over this shard; data: ranks in it
-    PS_RESULT,  // data: struct ps_result
+    PS_RESULT,  // data: struct ps_result; order, elastic: the lowest rank alive
     PS_SLICE,   // a row of `what`, the answer to PULL or PUSH; value, to PULL:
                 // gradients in all updates so far
     PS_ERROR,   // data: text; the job is over for the receiver
@@ -64,7 +68,15 @@ enum ps_kind {
 };
 
 // Vectors that have rows on a server.
-enum ps_what { PS_PARAMS, PS_SLOT0, PS_SLOT1, PS_GRADS, PS_WHATS };
+enum ps_what {
+    PS_PARAMS,
+    PS_SLOT0,
+    PS_SLOT1,
+    PS_RESIDUAL, // what the servers' compressed answers lack
+    PS_GRADS,
+    PS_SQUEEZED, // gradients as a message of squeeze/; the answer to it, too
+    PS_WHATS
+};
 
 struct ps_head {
     enum ps_kind kind;
@@ -73,7 +85,8 @@ struct ps_head {
     uint32_t rank;     // of the worker; from a server: its index
     uint32_t row;      // which row of the shard
     uint32_t epoch;    // restarts of rounds so far (elastic)
-    uint32_t order;    // the worker's place in the sum (backup); a rank (DROP)
+    uint32_t order;    // the worker's place in the sum (backup); a rank (DROP,
+                       // RESULT)
     uint64_t round;    // updates counted from 1; the clock under ssp and asp
     uint64_t version;  // number of updates of a row
     uint64_t bytes;    // of the data
@@ -125,5 +138,3 @@ int ps_window(int world);
 // that a sum over `world` workers stays in range: the least power of two that
 // is at least world, so that the division is exact; 1 for an fp32 wire.
 float ps_divisor(int world, enum dtype wire);
-
-#endif

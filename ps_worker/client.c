@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "squeeze/squeeze.h"
 #include "telemetry/span.h"
 
 #include <string.h>
@@ -397,6 +398,24 @@ static int open_remotes(struct client *c, const char *endpoints)
     return 0;
 }
 
+// A message is at most as long as a server takes.
+static int open_squeeze(struct client *c)
+{
+    const struct sync_settings *set = &c->job.squeeze;
+    size_t slice = c->job.slice;
+    c->squeeze = squeeze_find(set->squeeze);
+    if (!c->squeeze)
+        return buffers_open(&c->half, slice * sizeof(uint16_t));
+    size_t bytes = c->squeeze->bytes(set, slice);
+    if (bytes > PS_MAX_SLICE)
+        return fail("a message of %zu bytes is more than a server takes, %d; "
+                    "try: half of slice_kb",
+                    bytes, PS_MAX_SLICE);
+    c->scratch =
+        mem_alloc(c->squeeze->scratch ? c->squeeze->scratch(slice) : 1, 1);
+    return c->scratch ? buffers_open(&c->half, bytes) : -1;
+}
+
 int client_open(struct client *c, const struct ps_job *job,
                 const struct message_ops *transport, const char *endpoints,
                 const struct sync_job *sync)
@@ -411,8 +430,7 @@ int client_open(struct client *c, const struct ps_job *job,
     c->ready = SIZE_MAX;
     c->round = 1;
     open_lock(c);
-    if (endpoint_open(&c->endpoint, transport, &end) ||
-        buffers_open(&c->half, job->slice * sizeof(uint16_t)) ||
+    if (endpoint_open(&c->endpoint, transport, &end) || open_squeeze(c) ||
         open_remotes(c, endpoints))
         return -1;
     c->lane = spans_lane(sync->spans, "communication");
@@ -442,6 +460,8 @@ void client_close(struct client *c)
     }
     endpoint_close(&c->endpoint);
     buffers_close(&c->half);
+    residuals_close(&c->residuals);
+    mem_free(c->scratch);
     mem_free(c->remotes);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);

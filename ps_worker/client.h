@@ -11,14 +11,14 @@
 // is the second thread. Between tasks that thread looks every second at what
 // servers have sent, and tells them if the trainer is busy for long.
 
-#ifndef PS_WORKER_CLIENT_H
-#define PS_WORKER_CLIENT_H
+#pragma once
 
 #include "message/message.h"
 #include "ps_wire/buffer.h"
 #include "ps_wire/job.h"
 #include "ps_wire/shard.h"
 #include "ps_wire/wire.h"
+#include "squeeze/residuals.h"
 #include "sync/sync.h"
 #include "telemetry/align.h"
 
@@ -26,6 +26,7 @@
 #include <stdbool.h>
 
 struct span_lane;
+struct squeeze_ops;
 
 enum { CLIENT_CLOCKS = 9 }; // round trips to measure the clocks' offset
 
@@ -69,7 +70,13 @@ struct client {
     float *params, *grads;
     double timeout_s;
     struct endpoint *endpoint;
-    struct buffers *half; // slices cast to a 16-bit wire
+    struct buffers
+        *half; // slices cast to a 16-bit wire; with squeeze=: messages
+    const struct squeeze_ops *squeeze; // NULL: gradients travel whole
+    struct residuals residuals;        // what our messages lack
+    void *scratch;                     // of squeeze->encode()
+    bool squeezes;                     // in this round
+    uint64_t run_step, updates;        // as a PUSH says (ps_wire/wire.h)
     int nremotes;
     struct remote *remotes;
 
@@ -93,6 +100,7 @@ struct client {
     bool late;              // the group was running when we joined
     struct group_stats stats;
     struct ps_result result; // of the last round
+    int lowest;              // the lowest rank alive, as server 0 said then
     bool dropped;            // the last round did not use our gradient
     uint64_t missed;         // further rounds that ended without us
     uint64_t used; // gradients in all updates of the servers, as last heard
@@ -153,6 +161,10 @@ int client_send(struct client *c, struct remote *r, struct ps_head h,
 int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                     const float *from, enum dtype wire);
 
+// Sends row h.row of the gradients as a compressed message. Returns 0, or -1
+// after fail().
+int client_send_message(struct client *c, struct remote *r, struct ps_head h);
+
 // ---- task.c
 
 // task_begin resets the state of all servers for the current task. task_send
@@ -164,5 +176,3 @@ int task_send(struct client *c);
 int task_receive(struct client *c, struct remote *r, const struct ps_head *h,
                  const void *data);
 bool task_done(const struct client *c);
-
-#endif

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "device/vector.h"
+#include "squeeze/squeeze.h"
 
 static int send_message(struct client *c, struct remote *r, struct ps_head h,
                         const struct payload *data)
@@ -29,6 +30,17 @@ int client_send(struct client *c, struct remote *r, struct ps_head h,
     return send_message(c, r, h, &d);
 }
 
+// Sends a row, whose data count as payload.
+static int send_payload(struct client *c, struct remote *r, struct ps_head h,
+                        const struct payload *data)
+{
+    if (!r->beside) {
+        c->stats.head_out += PS_HEAD;
+        c->stats.bytes_out += data->bytes;
+    }
+    return send_message(c, r, h, data);
+}
+
 int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                     const float *from, enum dtype wire)
 {
@@ -47,9 +59,26 @@ int client_send_row(struct client *c, struct remote *r, struct ps_head h,
         d.sent = buffer_sent;
         d.hint = b;
     }
-    if (!r->beside) {
-        c->stats.head_out += PS_HEAD;
-        c->stats.bytes_out += d.bytes;
-    }
-    return send_message(c, r, h, &d);
+    return send_payload(c, r, h, &d);
+}
+
+int client_send_message(struct client *c, struct remote *r, struct ps_head h)
+{
+    struct slice at = shard_slice(&r->shard, (int)h.row);
+    struct buffer *b = buffer_get(c->half);
+    const struct sync_settings *set = &c->job.squeeze;
+    uint64_t key =
+        squeeze_stream(c->job.seed, c->run_step, c->job.rank, false, at.off);
+    if (!b)
+        return -1;
+    float *x = residuals_add(&c->residuals, c->grads, at.off, at.n);
+    c->squeeze->encode(set, key, x, at.n, b->data, c->scratch);
+    if (c->residuals.fresh_speed)
+        squeeze_clear_sent(set, b->data, at.n,
+                           c->residuals.fresh_speed + at.off);
+    h.what = PS_SQUEEZED;
+    h.version = c->run_step;
+    h.value = (double)c->updates;
+    struct payload d = {b->data, c->squeeze->bytes(set, at.n), buffer_sent, b};
+    return send_payload(c, r, h, &d);
 }

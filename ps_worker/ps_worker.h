@@ -3,11 +3,8 @@
 // Both backends use it: sps has one server that owns everything, dps divides
 // the vector among several.
 
-#ifndef PS_WORKER_PS_WORKER_H
-#define PS_WORKER_PS_WORKER_H
+#pragma once
 
 #include "sync/sync.h"
 
 extern const struct sync_ops sync_servers;
-
-#endif

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "device/vector.h"
+#include "squeeze/squeeze.h"
 
 #include <string.h>
 
@@ -65,6 +66,7 @@ static int send_pull(struct client *c, struct remote *r)
     h.what = c->what;
     h.round = c->sets;
     h.version = c->version;
+    h.value = (double)c->updates;
     r->told = true;
     return r->rows ? client_send(c, r, h, NULL, 0) : 0;
 }
@@ -106,7 +108,8 @@ static int send_rows(struct client *c, struct remote *r)
         h.row = (uint32_t)r->next;
         h.version = r->version[r->next++];
         r->credit--;
-        if (client_send_row(c, r, h, c->grads, c->job.wire))
+        if (c->squeezes ? client_send_message(c, r, h)
+                        : client_send_row(c, r, h, c->grads, c->job.wire))
             return -1;
     }
     return 0;
@@ -232,6 +235,22 @@ static void note_used(struct client *c, double used)
         c->used = (uint64_t)used;
 }
 
+// The answer to our message: the sum, compressed again or the union of all
+// entries.
+static int hear_message(const struct client *c, const struct slice *at,
+                        const struct ps_head *h, const void *data)
+{
+    const struct sync_settings *set = &c->job.squeeze;
+    float *to = c->grads + at->off;
+    memset(to, 0, at->n * sizeof *to);
+    if (!c->squeeze->twice)
+        return squeeze_add_union(data, h->bytes, at->n, to);
+    if (h->bytes != c->squeeze->bytes(set, at->n))
+        return fail("%llu bytes instead of %zu", (unsigned long long)h->bytes,
+                    c->squeeze->bytes(set, at->n));
+    return c->squeeze->add(set, data, at->n, to);
+}
+
 static int hear_slice(struct client *c, struct remote *r,
                       const struct ps_head *h, const void *data)
 {
@@ -241,16 +260,22 @@ static int hear_slice(struct client *c, struct remote *r,
     float *to = c->current == TASK_PULL ? c->vector
                 : h->what == PS_GRADS   ? c->grads
                                         : c->params;
+    bool squeezed = h->what == PS_SQUEEZED && c->squeezes &&
+                    c->current == TASK_ROUND && h->dtype == DTYPE_F32;
+    bool whole =
+        h->what == asked_for(c) && h->bytes == at.n * dtype_bytes(h->dtype);
     if ((c->current != TASK_PULL && c->current != TASK_ROUND) ||
-        h->what != asked_for(c) || h->bytes != at.n * dtype_bytes(h->dtype) ||
-        r->got == r->rows)
+        (!whole && !squeezed) || r->got == r->rows)
         return fail("SLICE of row %u of vector %d out of order, %llu bytes",
                     h->row, (int)h->what, (unsigned long long)h->bytes);
     if (c->current == TASK_PULL)
         note_used(c, h->value);
     r->got++;
     r->version[h->row] = h->version;
-    vector_cast(to + at.off, DTYPE_F32, data, h->dtype, at.n);
+    if (squeezed && hear_message(c, &at, h, data))
+        return fail("SLICE of row %u: %s", h->row, fail_message());
+    if (!squeezed)
+        vector_cast(to + at.off, DTYPE_F32, data, h->dtype, at.n);
     return 0;
 }
 
@@ -282,6 +307,8 @@ static int hear_result(struct client *c, struct remote *r,
         r->served_out = result.served_out;
         r->served_in = result.served_in;
     }
+    if (r == c->remotes && h->order < (uint32_t)c->job.world)
+        c->lowest = (int)h->order;
     r->settled = true;
     if (result.skipped)
         r->got = r->rows;

@@ -31,6 +31,7 @@
 #include "config/config.h"
 #include "optim/optim.h"
 #include "ps_worker/client.h"
+#include "squeeze/squeeze.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,13 +67,10 @@ static int choose_servers(const struct sync *s, struct ps_job *j)
 
 static int choose_slice(struct ps_job *j, int slice_kb)
 {
-    size_t most = (j->n + (size_t)j->servers - 1) / (size_t)j->servers;
-    size_t slice = (size_t)slice_kb * 1024;
-    if (slice > PS_MAX_SLICE)
+    if ((size_t)slice_kb * 1024 > PS_MAX_SLICE)
         return fail("slice_kb=%d: a server takes at most %d", slice_kb,
                     PS_MAX_SLICE / 1024);
-    slice /= sizeof(float);
-    j->slice = slice < most ? slice : most;
+    j->slice = shard_width(j->n, j->servers, slice_kb);
     return 0;
 }
 
@@ -83,7 +81,7 @@ static int choose(const struct sync *s, struct ps_job *j,
                                                 [CONSISTENCY_SSP] = PS_SSP,
                                                 [CONSISTENCY_ASP] = PS_ASP};
     const struct sync_settings *set = s->job.settings;
-    j->wire = set->wire;
+    j->wire = set->squeeze ? DTYPE_F32 : set->wire;
     j->consistency = kinds[set->consistency.kind];
     j->bound = set->consistency.bound;
     j->backup = set->backup;
@@ -97,6 +95,15 @@ static int choose(const struct sync *s, struct ps_job *j,
                : 0;
 }
 
+static int open_residuals(struct sync *s)
+{
+    struct worker *w = s->state;
+    struct residuals *r = &w->client.residuals;
+    if (w->client.squeeze->twice && s->job.settings->feedback)
+        r->own_name = RESIDUAL_OF_SUMS;
+    return residuals_open(r, s);
+}
+
 static int worker_open(struct sync *s)
 {
     struct worker *w = s->state;
@@ -107,16 +114,19 @@ static int worker_open(struct sync *s)
         .n = s->job.n,
         .timeout_s = cluster->timeout_s,
         .optim = *s->job.optim,
+        .seed = s->job.seed,
         .layout = hash_bytes(s->job.buckets,
                              (size_t)s->job.nbuckets * sizeof *s->job.buckets),
     };
     const struct message_ops *transport;
+    ps_job_squeeze(&j, s->job.settings);
     if (j.world > PS_MAX_WORLD)
         return fail("%s: %d workers are more than %d", s->job.backend->name,
                     j.world, PS_MAX_WORLD);
     if (choose(s, &j, &transport) ||
         client_open(&w->client, &j, transport,
-                    s->job.settings->servers.endpoints, &s->job))
+                    s->job.settings->servers.endpoints, &s->job) ||
+        (j.squeeze.squeeze && open_residuals(s)))
         return -1;
     s->transport = transport->name;
     s->own_update = s->counts = !j.worker_updates;
@@ -194,9 +204,14 @@ static bool pushes_early(const struct client *c)
 static int worker_ready(struct sync *s, int b)
 {
     struct worker *w = s->state;
-    if (!pushes_early(&w->client))
+    struct client *c = &w->client;
+    if (!pushes_early(c))
         return 0; // pushed later, when the whole gradient is known
-    return client_ready(&w->client, s->job.buckets[b].off);
+    if (b == 0 && c->squeeze) {
+        c->run_step = s->steps + 1;
+        c->squeezes = c->run_step > (uint64_t)s->job.settings->squeeze_after;
+    }
+    return client_ready(c, s->job.buckets[b].off);
 }
 
 static double sum_squares(const struct sync_job *job)
@@ -255,31 +270,12 @@ static int worker_step(struct sync *s, const struct sync_in *in,
     out->missed = (int)c->missed;
     out->lag = (int)c->result.lag;
     out->used = count_used(w);
+    s->saver = c->job.elastic ? c->lowest : 0;
     if (s->own_update && !own && !c->dropped) {
         out->grad_norm = (float)c->result.norm;
         out->skipped = c->result.skipped;
     }
     return 0;
-}
-
-// Worker 0 fetches the servers' state, one slot at a time.
-static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
-{
-    struct worker *w = s->state;
-    int rc = 0;
-    if (s->job.cluster->rank != 0)
-        return 0;
-    float *v = mem_alloc(s->job.n, sizeof *v);
-    if (!v)
-        return -1;
-    for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
-        rc = client_pull(&w->client, what_of(i), v, 0, 0) ||
-                     visit(ctx, i, 0, v, s->job.n)
-                 ? -1
-                 : 0;
-    mem_free(v);
-    count(s);
-    return rc;
 }
 
 // Workers need not be at the same step, so others may wait for this one.
@@ -289,43 +285,133 @@ static int worker_work(struct sync *s, int (*work)(void *ctx), void *ctx)
     return client_work(&w->client, work, ctx);
 }
 
-static int set_slots(struct sync *s, sync_visit *visit, void *ctx)
+static void worker_updated(struct sync *s, bool skipped)
+{
+    struct worker *w = s->state;
+    struct client *c = &w->client;
+    if (!c->squeezes || skipped)
+        return;
+    c->updates++;
+    residuals_keep(&c->residuals);
+}
+
+// ---- state
+
+static int worker_slots(const struct sync *s)
+{
+    const struct worker *w = s->state;
+    return residuals_slots(s, &w->client.residuals);
+}
+
+static void worker_slot_name(const struct sync *s, int slot,
+                             char name[SYNC_SLOT_NAME])
+{
+    const struct worker *w = s->state;
+    residuals_slot_name(s, &w->client.residuals, slot, name);
+}
+
+// Whether the servers have a vector of the optimiser's state, or, as slot
+// `slot`, what their answers lack.
+static bool on_servers(const struct sync *s, int slot, enum ps_what *what)
+{
+    const struct worker *w = s->state;
+    bool own = slot == residuals_own_slot(s);
+    *what = own ? PS_RESIDUAL : what_of(slot);
+    return own ? w->client.residuals.own_name != NULL : s->own_update;
+}
+
+static bool has_state(const struct sync *s)
+{
+    const struct worker *w = s->state;
+    return s->own_update || w->client.residuals.own_name;
+}
+
+// The worker that saves fetches the servers' state, one slot at a time.
+static int save_servers(struct sync *s, sync_visit *visit, void *ctx)
+{
+    struct worker *w = s->state;
+    int rc = 0;
+    if (s->job.cluster->rank != s->saver || !has_state(s))
+        return 0;
+    float *v = mem_alloc(s->job.n, sizeof *v);
+    if (!v)
+        return -1;
+    for (int i = 0; !rc && i <= residuals_own_slot(s); i++) {
+        enum ps_what what;
+        if (on_servers(s, i, &what))
+            rc = client_pull(&w->client, what, v, 0, 0) ||
+                         visit(ctx, i, 0, v, s->job.n)
+                     ? -1
+                     : 0;
+    }
+    mem_free(v);
+    count(s);
+    return rc;
+}
+
+static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
+{
+    const struct worker *w = s->state;
+    return (!s->own_update &&
+            residuals_save(s, &w->client.residuals, visit, ctx)) ||
+                   save_servers(s, visit, ctx)
+               ? -1
+               : 0;
+}
+
+// Gives the servers their state, of which the residual is multiplied by `by`.
+static int set_servers(struct sync *s, sync_visit *visit, void *ctx, float by)
 {
     struct worker *w = s->state;
     int rc = 0;
     float *v = mem_alloc(s->job.n, sizeof *v);
     if (!v)
         return -1;
-    for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
-        rc = visit(ctx, i, 0, v, s->job.n) ||
-                     client_set(&w->client, what_of(i), v)
-                 ? -1
-                 : 0;
+    for (int i = 0; rc >= 0 && i <= residuals_own_slot(s); i++) {
+        enum ps_what what;
+        if (!on_servers(s, i, &what))
+            continue;
+        rc = visit(ctx, i, 0, v, s->job.n);
+        for (size_t k = 0; what == PS_RESIDUAL && k < s->job.n; k++)
+            v[k] *= by;
+        if (!rc) // else the checkpoint has no such slot
+            rc = client_set(&w->client, what, v);
+    }
     mem_free(v);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
     struct client *c = &w->client;
-    bool sets = s->job.cluster->rank == 0 && !c->late; // else servers have it
-    if (sets && set_slots(s, visit, ctx))
+    // a late worker finds the state on the servers
+    bool sets = s->job.cluster->rank == 0 && !c->late && has_state(s);
+    float by = 1;
+    if ((!s->own_update && residuals_load(s, &c->residuals, visit, ctx, &by)) ||
+        (sets && set_servers(s, visit, ctx, by)))
         return -1;
     count(s);
     // no worker may push before the state is set; bsp rounds wait for worker 0
     return c->job.consistency == PS_BSP ? 0 : cluster_barrier(s->job.cluster);
 }
 
+static const struct sync_state_ops state = {
+    .slots = worker_slots,
+    .slot_name = worker_slot_name,
+    .save = worker_save,
+    .load = worker_load,
+};
+
 const struct sync_ops sync_servers = {
     .state_size = sizeof(struct worker),
+    .state = &state,
     .open = worker_open,
     .clock = worker_clock,
     .broadcast = worker_broadcast,
     .ready = worker_ready,
     .step = worker_step,
-    .save = worker_save,
-    .load = worker_load,
+    .updated = worker_updated,
     .work = worker_work,
     .close = worker_close,
 };

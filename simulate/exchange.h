@@ -6,8 +6,7 @@
 // its size but no contents, and sums are not checked. So one machine has enough
 // memory and time for a thousand ranks.
 
-#ifndef SIMULATE_EXCHANGE_H
-#define SIMULATE_EXCHANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void gradient_close(const struct exchange *e, float *vector);
 // carry_simulated.c: without payload, allocates the one block of `most` bytes
 // that stands for the contents of every message.
 void contents_open(const struct exchange *e, size_t most);
-
-#endif

@@ -11,7 +11,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   add_library(simulate_job MODULE
     simulate/main.c simulate/gradient.c simulate/mesh_step.c simulate/ring.c
     simulate/streams_mpi.c simulate/textbook.c textbook/schedule.c
-    simulate/allreduce.c simulate/owner.c simulate/servers.c simulate/carry_simulated.c
+    simulate/allreduce.c simulate/servers.c simulate/carry_simulated.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
     horovod_ring/streams.c core/group/group.c core/group/chunk.c
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
@@ -19,6 +19,8 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     ps_server/server.c ps_server/server_send.c ps_server/peers.c
     ps_server/bsp.c ps_server/bsp_members.c ps_server/bsp_round.c
     ps_server/async.c ps_server/gather.c ps_server/vectors.c ps_server/store.c
+    ps_server/answers.c squeeze/squeeze.c squeeze/topk.c squeeze/int8.c
+    squeeze/sign.c squeeze/power.c squeeze/residuals.c
     core/message/message.c core/message/message_mpi.c core/cluster/rendezvous.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c

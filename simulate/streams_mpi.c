@@ -145,11 +145,6 @@ static int lane_wait(struct streams *p, int timeout_ms)
     return 0;
 }
 
-static void lane_wake(struct streams *p)
-{
-    (void)p; // there is one thread
-}
-
 static void lane_close(struct streams *p)
 {
     struct lane *l = p->state;
@@ -170,7 +165,7 @@ static void lane_close(struct streams *p)
     {                                                                          \
         .state_size = sizeof(struct lane), .open = lane_open,                  \
         .send = lane_send, .recv = lane_recv, .wait = lane_wait,               \
-        .wake = lane_wake, .close = lane_close,                                \
+        .close = lane_close,                                                   \
     }
 
 const struct streams_ops streams_mpi = LANE;

@@ -1,7 +1,6 @@
 // streams_mpi.h - moves the messages of a ring in a simulation.
 
-#ifndef SIMULATE_STREAMS_MPI_H
-#define SIMULATE_STREAMS_MPI_H
+#pragma once
 
 #include "horovod_ring/streams.h"
 
@@ -11,5 +10,3 @@ extern const struct streams_ops streams_mpi;
 // on a link that other messages use too, the simulator would divide the link
 // among all of them, and the second would delay the first.
 extern const struct streams_ops streams_mpi_stream;
-
-#endif

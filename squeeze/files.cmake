@@ -1,20 +1,28 @@
 lockstep_library(squeeze
   FILES squeeze/squeeze.c squeeze/topk.c squeeze/int8.c squeeze/sign.c
+        squeeze/power.c
   LINKS group config base m)
 lockstep_backend(squeezed
-  FILES squeeze/squeezed.c squeeze/units.c
-  LINKS squeeze sync group telemetry cluster config base)
+  FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c
+        squeeze/residuals.c squeeze/residual_slots.c
+        squeeze/units.c
+  LINKS squeeze sync law optim group telemetry cluster config base)
 # No fused multiply-add, so that workers on different machines decode the same
 # numbers.
 foreach(library squeeze squeezed)
   target_compile_options(${library} PRIVATE -ffp-contract=off)
 endforeach()
 lockstep_test(squeeze LINKS squeeze)
+lockstep_test(power LINKS squeeze)
 include(tests/sync_cases.cmake)
-lockstep_test(squeezed LINKS squeezed horovod_ring sync_cases)
+lockstep_test(squeezed LINKS squeezed horovod_ring ps_tests)
+lockstep_test(squeeze_state LINKS squeezed horovod_ring ps_tests)
 include(tests/long.cmake)
 if(TARGET test_squeezed)
   lockstep_long(squeezed $<TARGET_FILE:test_squeezed>)
+  # There are more processes than cores, so waiting threads must not spin.
+  set_tests_properties(squeezed squeeze_state PROPERTIES
+                       ENVIRONMENT OMP_NUM_THREADS=1)
 endif()
 if(COMMAND lockstep_fuzz)
   lockstep_fuzz(squeeze LINKS squeeze)

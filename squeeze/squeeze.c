@@ -1,16 +1,15 @@
-// squeeze.c - the table of compressors, and the law of their bytes.
+// squeeze.c - the table of compressors, and the bytes of their messages.
 
 #include "squeeze/squeeze.h"
 
 #include "base/base.h"
+#include "base/rng.h"
 #include "group/group.h"
 
-// In the order of enum squeeze_kind.
 static const struct squeeze_ops *const rows[] = {
     NULL,
-    &squeeze_topk,
-    &squeeze_int8,
-    &squeeze_sign,
+#define COMPRESSOR(kind, word, ops) &ops,
+#include "config/compressors.def"
 };
 
 const struct squeeze_ops *squeeze_find(enum squeeze_kind kind)
@@ -32,9 +31,9 @@ uint64_t squeeze_bytes(const struct sync_settings *s, int world, size_t n)
            squeeze_message(s, world, n);
 }
 
-struct law squeeze_law(const struct sync_settings *s, int world, double params)
+uint64_t squeeze_stream(uint64_t seed, uint64_t step, int rank, bool sum,
+                        size_t off)
 {
-    double bytes = (double)squeeze_bytes(s, world, (size_t)params);
-    return (struct law){.hops = world - 1 + squeeze_find(s->squeeze)->twice,
-                        .share = bytes / (sizeof(float) * params)};
+    uint64_t key = rng_key(seed, step);
+    return rng_key(rng_key(key, 2 * (uint64_t)rank + sum), off);
 }

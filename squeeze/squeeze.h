@@ -16,15 +16,13 @@
 //                encodes the sum again, with a residual of its own, and sends
 //                it to all: 2(w-1) m, where m is the message of one part
 //
-// A compressor is one constant of this type in a file of its own, and a row
-// in squeeze.c. Its functions only compute: they send nothing, keep nothing
-// and allocate nothing. docs/squeeze.md compares them.
+// A compressor is one constant of this type in a file of its own, and a row of
+// config/compressors.def. Its functions only compute: they send nothing, keep
+// nothing and allocate nothing. docs/squeeze.md compares them.
 
-#ifndef SQUEEZE_SQUEEZE_H
-#define SQUEEZE_SQUEEZE_H
+#pragma once
 
 #include "config/settings.h"
-#include "sync/law.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +30,8 @@
 
 struct squeeze_ops {
     const char *name;
-    bool twice; // else gathered
+    bool twice;  // else gathered
+    bool summed; // with twice: by two all-reduces (sums.c); it has no functions
     // The bytes of a message of n elements: a multiple of 4, 0 for n = 0.
     size_t (*bytes)(const struct sync_settings *s, size_t n);
     // The bytes of scratch that encode() needs for n elements. NULL: none.
@@ -48,7 +47,9 @@ struct squeeze_ops {
                float *sum);
 };
 
-extern const struct squeeze_ops squeeze_topk, squeeze_int8, squeeze_sign;
+#define COMPRESSOR(kind, word, ops) extern const struct squeeze_ops ops;
+#include "config/compressors.def"
+#undef COMPRESSOR
 
 // The compressor of squeeze=; NULL for none.
 const struct squeeze_ops *squeeze_find(enum squeeze_kind kind);
@@ -56,17 +57,29 @@ const struct squeeze_ops *squeeze_find(enum squeeze_kind kind);
 // The elements that topk sends of n: density= of them, rounded up.
 size_t squeeze_entries(const struct sync_settings *s, size_t n);
 
+// Clears the elements of v (n elements) that a message of topk, which encode()
+// has just written, sends.
+void squeeze_clear_sent(const struct sync_settings *s, const void *message,
+                        size_t n, float *v);
+
+// A server's answer to messages of topk: the elements of their sum that are not
+// 0, at most as many as all messages have entries. squeeze_put_union() writes
+// them to `message` and returns the bytes, fewer than 4 n. It returns 0 if the
+// sum itself is not longer, or has no such element. squeeze_add_union(): sum +=
+// the n elements of an answer; 0, or -1 after fail() if it is malformed.
+size_t squeeze_put_union(const float *x, size_t n, void *message);
+int squeeze_add_union(const void *message, size_t bytes, size_t n, float *sum);
+
 // The bytes of the message that a worker sends to each other worker, for a
 // vector of n elements: of the whole vector, or of its largest part.
 size_t squeeze_message(const struct sync_settings *s, int world, size_t n);
 
 // The law: bytes that every worker sends, and receives, for a vector of n
-// elements. Nothing is sent if world is 1.
+// elements that travels as messages. Nothing is sent if world is 1.
 uint64_t squeeze_bytes(const struct sync_settings *s, int world, size_t n);
 
-// The same as a law of times, for `params` gradients that are compressed as one
-// vector. Their messages are gathered around a ring. A compressor that sends
-// twice first exchanges parts between all pairs of workers at once.
-struct law squeeze_law(const struct sync_settings *s, int world, double params);
-
-#endif
+// The stream of random choices for a part of the vector that begins at `off`.
+// No other step, rank or part draws the same numbers; nor does the sum, which
+// `rank` compresses.
+uint64_t squeeze_stream(uint64_t seed, uint64_t step, int rank, bool sum,
+                        size_t off);

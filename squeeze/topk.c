@@ -27,6 +27,7 @@ enum {
     COARSE = 1 << 11, // bins
     FINE_BITS = 10,
     FINE = 1 << FINE_BITS,
+    ENTRY = sizeof(uint32_t) + sizeof(float), // bytes
     TABLES = 4, // neighbours often share a bin, and must not wait for it
 };
 
@@ -38,7 +39,7 @@ size_t squeeze_entries(const struct sync_settings *s, size_t n)
 
 static size_t topk_bytes(const struct sync_settings *s, size_t n)
 {
-    return squeeze_entries(s, n) * (sizeof(uint32_t) + sizeof(float));
+    return squeeze_entries(s, n) * ENTRY;
 }
 
 static size_t topk_scratch(size_t n)
@@ -130,10 +131,8 @@ static void topk_encode(const struct sync_settings *s, uint64_t key, float *x,
     CHECK(at == k);
 }
 
-static int topk_add(const struct sync_settings *s, const void *message,
-                    size_t n, float *sum)
+static int add_entries(const void *message, size_t k, size_t n, float *sum)
 {
-    size_t k = squeeze_entries(s, n);
     const uint32_t *index = message;
     const char *values = (const char *)message + k * sizeof *index;
     for (size_t i = 0; i < k; i++) {
@@ -148,6 +147,45 @@ static int topk_add(const struct sync_settings *s, const void *message,
         sum[index[i]] += value;
     }
     return 0;
+}
+
+static int topk_add(const struct sync_settings *s, const void *message,
+                    size_t n, float *sum)
+{
+    return add_entries(message, squeeze_entries(s, n), n, sum);
+}
+
+void squeeze_clear_sent(const struct sync_settings *s, const void *message,
+                        size_t n, float *v)
+{
+    const uint32_t *index = message;
+    for (size_t i = 0; i < squeeze_entries(s, n); i++)
+        v[index[i]] = 0;
+}
+
+size_t squeeze_put_union(const float *x, size_t n, void *message)
+{
+    uint32_t *index = message;
+    size_t k = 0, at = 0;
+    for (size_t i = 0; i < n; i++)
+        k += x[i] != 0;
+    if (k * ENTRY >= n * sizeof *x)
+        return 0;
+    char *values = (char *)message + k * sizeof *index;
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] != 0))
+            continue;
+        index[at] = (uint32_t)i;
+        memcpy(values + at++ * sizeof *x, &x[i], sizeof *x);
+    }
+    return k * ENTRY;
+}
+
+int squeeze_add_union(const void *message, size_t bytes, size_t n, float *sum)
+{
+    return bytes % ENTRY || bytes / ENTRY > n
+               ? fail("%zu bytes are no entries of %zu elements", bytes, n)
+               : add_entries(message, bytes / ENTRY, n, sum);
 }
 
 const struct squeeze_ops squeeze_topk = {

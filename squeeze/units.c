@@ -1,57 +1,141 @@
-// units.c - the ranges of the gradients that are compressed one by
-// one, and the bytes of a step.
+// units.c - the ranges of the gradients that are compressed one by one, and
+// what a step with them sends and needs.
 
 #include "squeeze/squeezed.h"
 
 #include "base/base.h"
+#include "optim/optim.h"
+#include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 
-#include <string.h>
-
 // Adds [from, to) to the list, unless it is empty.
-static int add(struct bucket *list, int n, size_t from, size_t to)
+static int add(struct squeeze_unit *list, int n, size_t from, size_t to,
+               size_t rows)
 {
     if (from < to)
-        list[n++] = (struct bucket){.off = from, .n = to - from};
+        list[n++] = (struct squeeze_unit){from, to - from, rows};
     return n;
 }
 
 // From the end of the vector to its start, as backward completes it.
-static int cut_tensors(const struct sync_job *job, struct bucket *list)
+static int cut_tensors(const struct sync_job *job, struct squeeze_unit *list)
 {
     const struct optim_config *o = job->optim;
     size_t end = job->n;
     int n = 0;
     for (int i = (int)o->ndecay - 1; i >= 0; i--) {
-        size_t off = (size_t)o->decay[i].off, len = (size_t)o->decay[i].n;
-        n = add(list, n, off + len, end);
-        n = add(list, n, off, off + len);
-        end = off;
+        const struct optim_range *r = &o->decay[i];
+        n = add(list, n, (size_t)(r->off + r->n), end, 0);
+        n = add(list, n, (size_t)r->off, (size_t)(r->off + r->n),
+                (size_t)r->rows);
+        end = (size_t)r->off;
     }
-    return add(list, n, 0, end);
+    return add(list, n, 0, end, 0);
 }
 
-int squeezed_units(const struct sync_job *job, struct bucket **units)
+int squeezed_units(const struct sync_job *job, struct squeeze_unit **units)
 {
-    enum squeeze_scope scope = job->settings->scope;
-    size_t most = scope == SCOPE_TENSOR ? 2 * (size_t)job->optim->ndecay + 1
-                                        : (size_t)job->nbuckets;
-    struct bucket *list = *units = mem_alloc(most, sizeof *list);
+    const struct sync_settings *set = job->settings;
+    bool tensors = set->scope == SCOPE_TENSOR || set->squeeze == SQUEEZE_POWER;
+    size_t most =
+        tensors ? 2 * (size_t)job->optim->ndecay + 1 : (size_t)job->nbuckets;
+    struct squeeze_unit *list = *units = mem_alloc(most, sizeof *list);
+    int n = 0;
     if (!list)
         return -1;
-    if (scope == SCOPE_TENSOR)
+    if (tensors)
         return cut_tensors(job, list);
-    if (scope == SCOPE_MODEL)
-        return add(list, 0, 0, job->n);
-    memcpy(list, job->buckets, most * sizeof *list);
-    return job->nbuckets;
+    if (set->scope == SCOPE_MODEL)
+        return add(list, 0, 0, job->n, 0);
+    for (; n < job->nbuckets; n++)
+        list[n] =
+            (struct squeeze_unit){job->buckets[n].off, job->buckets[n].n, 0};
+    return n;
 }
 
-uint64_t squeezed_bytes(const struct sync_settings *s, int world,
-                        const struct bucket *units, int n)
+// ---- the law
+
+// Adds the all-reduce of n numbers.
+static void add_sum(int world, int rank, size_t n, struct group_stats *out)
 {
-    uint64_t bytes = 0;
+    const struct bucket all = {.n = n};
+    struct group_stats one;
+    law_step_bytes(&(struct law_step){.world = world,
+                                      .cut = &all,
+                                      .count = 1,
+                                      .grain = 1,
+                                      .sum_bytes = sizeof(float)},
+                   rank, &one);
+    group_stats_add(out, &one);
+}
+
+void squeezed_bytes(const struct sync_settings *s, int world, int rank,
+                    const struct squeeze_unit *units, int n,
+                    struct group_stats *out)
+{
+    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
+    *out = (struct group_stats){0};
+    for (int i = 0; i < n; i++) {
+        if (ops->summed) {
+            struct power_matrix m = power_matrix(s, units[i].n, units[i].rows);
+            add_sum(world, rank, m.rank ? power_p(&m) : units[i].n, out);
+            add_sum(world, rank, power_q(&m), out);
+            continue;
+        }
+        uint64_t bytes = squeeze_bytes(s, world, units[i].n) / (1 + ops->twice);
+        group_count(out, GROUP_ALL_GATHER, bytes, bytes);
+        if (ops->twice)
+            group_count(out, GROUP_ALL_TO_ALL, bytes, bytes);
+    }
+}
+
+double squeezed_mean(const struct sync_settings *s, int world,
+                     const struct squeeze_unit *units, int n,
+                     double out[GROUP_VERBS])
+{
+    double all = 0;
+    for (int v = 0; v < GROUP_VERBS; v++)
+        out[v] = 0;
+    for (int r = 0; r < world; r++) {
+        struct group_stats one;
+        squeezed_bytes(s, world, r, units, n, &one);
+        for (int v = 0; v < GROUP_VERBS; v++)
+            out[v] += (double)one.out[v] / world;
+        all += (double)one.bytes_out / world;
+    }
+    return all;
+}
+
+struct law squeezed_law(const struct sync_settings *s, int world,
+                        const struct squeeze_unit *units, int n)
+{
+    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
+    double out[GROUP_VERBS], params = 0;
     for (int i = 0; i < n; i++)
-        bytes += squeeze_bytes(s, world, units[i].n);
-    return bytes;
+        params += (double)units[i].n;
+    double bytes = squeezed_mean(s, world, units, n, out);
+    double hops = ops->summed ? 4.0 * (world - 1) : world - 1 + ops->twice;
+    return (struct law){.hops = hops,
+                        .share = bytes / (sizeof(float) * params)};
+}
+
+// ---- memory
+
+size_t squeezed_memory(const struct sync_settings *s, int world,
+                       const struct squeeze_unit *units, int n)
+{
+    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
+    size_t w = (size_t)world, bytes = 0, most = 0;
+    for (int i = 0; i < n; i++) {
+        const struct squeeze_unit *u = &units[i];
+        struct power_matrix m = power_matrix(s, u->n, u->rows);
+        size_t parts = ops->twice && s->feedback ? 2 * (u->n / w) : 0;
+        bytes += ops->summed
+                     ? (power_p(&m) + 2 * power_q(&m)) * sizeof(float)
+                     : (1 + ops->twice) * w * squeeze_message(s, world, u->n) +
+                           parts * sizeof(float);
+        most = u->n > most ? u->n : most;
+    }
+    return bytes + most * sizeof(float) +
+           (ops->scratch ? ops->scratch(most) : 0);
 }

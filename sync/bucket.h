@@ -1,7 +1,6 @@
 // bucket.h - cuts the flat gradient into buckets, last layer first.
 
-#ifndef SYNC_BUCKET_H
-#define SYNC_BUCKET_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -16,5 +15,3 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
 // send when backward ends. It is at least 1 MiB, so that a bucket is worth its
 // latency, and at most 25 MiB.
 size_t bucket_usual(size_t n);
-
-#endif

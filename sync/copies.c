@@ -18,13 +18,14 @@ int copies_open(struct copies **out, struct sync_job *job, bool always)
     s->device = *job;
     if (staging_open(&s->params, job->dev, job->params, job->n, job->nbuckets,
                      always) ||
-        staging_open(&s->grads, job->dev, job->grads, job->n, job->nbuckets,
-                     always)) {
+        (job->grads && staging_open(&s->grads, job->dev, job->grads, job->n,
+                                    job->nbuckets, always))) {
         copies_close(&s);
         return -1;
     }
     job->params = staging_host(s->params);
-    job->grads = staging_host(s->grads);
+    if (job->grads)
+        job->grads = staging_host(s->grads);
     *out = s;
     return 0;
 }

@@ -10,15 +10,15 @@
 // difference. On the CPU no copies are made, unless staging=always asks for
 // them (for tests).
 
-#ifndef SYNC_COPIES_H
-#define SYNC_COPIES_H
+#pragma once
 
 #include "sync/sync.h"
 
 struct copies;
 
-// Replace job's vectors on the device by host copies, which *out owns. always:
-// copy even if they are in host memory already. Returns 0, or -1 after fail().
+// Replace job's vectors on the device by host copies, which *out owns. The
+// gradients may be NULL. always: copy even if they are in host memory already.
+// Returns 0, or -1 after fail().
 int copies_open(struct copies **out, struct sync_job *job, bool always);
 void copies_close(struct copies **s);
 
@@ -42,5 +42,3 @@ int copies_send_params(struct copies *s);
 // Copy the whole gradient to the device, before the compute queue's next work.
 // Returns 0, or -1 after fail().
 int copies_send_grads(struct copies *s);
-
-#endif

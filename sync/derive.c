@@ -8,10 +8,10 @@
 // Either servers return sums of gradients and workers update, or servers update
 // and return parameters. With a wire of 16 bits parameters would lose
 // precision, so servers return sums. This works only if each step adds the
-// gradients of all workers.
+// gradients of all workers. Compressed gradients are sums, too.
 static enum updater usual_updater(const struct sync_settings *s)
 {
-    bool narrow = s->wire != DTYPE_F32;
+    bool narrow = s->wire != DTYPE_F32 || s->squeeze;
     bool whole =
         s->consistency.kind == CONSISTENCY_BSP && !s->backup && !s->elastic;
     return narrow && whole ? UPDATER_WORKER : UPDATER_SERVER;
@@ -67,7 +67,7 @@ struct sync_share sync_share(const struct sync_settings *s,
     if (b->apart && (nesterov || s->wire != DTYPE_F32))
         out.kept = n + (nesterov && s->outer_momentum > 0 ? n : 0);
     if (s->squeeze && s->feedback)
-        out.kept = 2 * n;
+        out.kept = (s->momentum_correction ? 4 : 2) * n;
     if (s->shard >= SHARD_GRADS) {
         out.lends_grads = true;
         out.grads = own;

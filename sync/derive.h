@@ -1,7 +1,6 @@
 // derive.h - chooses the settings of a backend that the user left open.
 
-#ifndef SYNC_DERIVE_H
-#define SYNC_DERIVE_H
+#pragma once
 
 #include "config/settings.h"
 
@@ -70,5 +69,3 @@ struct sync_share {
 struct sync_share sync_share(const struct sync_settings *s,
                              const struct backend *b, int world, size_t n,
                              size_t work);
-
-#endif

@@ -1,7 +1,6 @@
 // fault.h - faults on purpose (inject=), for tests of failures.
 
-#ifndef SYNC_FAULT_H
-#define SYNC_FAULT_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -12,5 +11,3 @@ int fault_gradient(struct sync *s);
 // kill, fail, delay: before the strategy's step, kills this process, fails, or
 // sleeps. Returns 0, or -1 after fail().
 int fault_step(const struct sync *s);
-
-#endif

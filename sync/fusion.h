@@ -6,8 +6,7 @@
 // them. Buckets are joined once, in the same way on every worker, so the
 // workers need not negotiate.
 
-#ifndef SYNC_FUSION_H
-#define SYNC_FUSION_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -21,5 +20,3 @@ int fusion_cut(struct bucket **fused, const struct bucket *buckets, int n,
 // (at least 1), and leave out fused buckets that are empty after that. A fused
 // bucket is still complete when its last bucket is. Returns how many are left.
 int fusion_align(struct bucket *fused, int n, size_t grain);
-
-#endif

@@ -173,25 +173,6 @@ static size_t align(const struct law_step *s, size_t at)
     return up < n ? up : n;
 }
 
-static size_t chunk_len(const struct law_step *s, size_t n, int c)
-{
-    return group_chunk(n, s->grain, s->world, (c + s->world) % s->world).n;
-}
-
-// Add what `rank` sends and receives for operation v on n elements, `bytes`
-// bytes for each element.
-static void add(const struct law_step *s, int rank, enum group_verb v, size_t n,
-                uint64_t bytes, struct group_stats *out)
-{
-    size_t left = chunk_len(s, n, rank - 1), own = chunk_len(s, n, rank);
-    size_t right = chunk_len(s, n, rank + 1);
-    bool scatters = v != GROUP_ALL_GATHER, gathers = v != GROUP_REDUCE_SCATTER;
-    if (scatters)
-        group_count(out, v, (n - own) * bytes, (n - left) * bytes);
-    if (gathers)
-        group_count(out, v, (n - right) * bytes, (n - own) * bytes);
-}
-
 // How often a step gathers unit b.
 static int gathered(const struct law_step *s, int b)
 {
@@ -201,27 +182,67 @@ static int gathered(const struct law_step *s, int b)
            law_gathers(b, s->count, s->micro, true);
 }
 
-void law_step_bytes(const struct law_step *s, int rank, struct group_stats *out)
+// An operation of a step on n elements, with `bytes` bytes for each.
+typedef void each_fn(const struct law_step *s, enum group_verb v, size_t n,
+                     uint64_t bytes, void *ctx);
+
+static void each_operation(const struct law_step *s, each_fn *each, void *ctx)
 {
     int sums = s->shards && s->kind >= SHARD_GRADS ? s->micro : 1;
-    *out = (struct group_stats){0};
-    if (s->world == 1)
-        return;
-    for (int i = 0; i < s->count; i++) {
+    for (int i = 0; i < s->count && s->world > 1; i++) {
         const struct bucket *k = &s->cut[i];
         size_t n = align(s, k->off + k->n) - align(s, k->off);
         if (!s->shards) {
-            add(s, rank, GROUP_ALL_REDUCE, n, s->sum_bytes, out);
+            each(s, GROUP_ALL_REDUCE, n, s->sum_bytes, ctx);
             continue;
         }
-        add(s, rank, GROUP_REDUCE_SCATTER, n, (uint64_t)sums * s->sum_bytes,
-            out);
-        add(s, rank, GROUP_ALL_GATHER, n,
-            (uint64_t)gathered(s, s->count - 1 - i) * s->param_bytes, out);
+        each(s, GROUP_REDUCE_SCATTER, n, (uint64_t)sums * s->sum_bytes, ctx);
+        each(s, GROUP_ALL_GATHER, n,
+             (uint64_t)gathered(s, s->count - 1 - i) * s->param_bytes, ctx);
     }
-    if (s->shards)
-        add(s, rank, GROUP_ALL_REDUCE,
-            segment_blocks(s->cut[0].off + s->cut[0].n), sizeof(double), out);
+    if (s->shards && s->world > 1)
+        each(s, GROUP_ALL_REDUCE, segment_blocks(s->cut[0].off + s->cut[0].n),
+             sizeof(double), ctx);
+}
+
+static size_t chunk_len(const struct law_step *s, size_t n, int c)
+{
+    return group_chunk(n, s->grain, s->world, (c + s->world) % s->world).n;
+}
+
+struct of_rank {
+    int rank;
+    struct group_stats *out;
+};
+
+// Adds what a rank sends and receives.
+static void add(const struct law_step *s, enum group_verb v, size_t n,
+                uint64_t bytes, void *ctx)
+{
+    const struct of_rank *r = ctx;
+    size_t left = chunk_len(s, n, r->rank - 1), own = chunk_len(s, n, r->rank);
+    size_t right = chunk_len(s, n, r->rank + 1);
+    bool scatters = v != GROUP_ALL_GATHER, gathers = v != GROUP_REDUCE_SCATTER;
+    if (scatters)
+        group_count(r->out, v, (n - own) * bytes, (n - left) * bytes);
+    if (gathers)
+        group_count(r->out, v, (n - right) * bytes, (n - own) * bytes);
+}
+
+void law_step_bytes(const struct law_step *s, int rank, struct group_stats *out)
+{
+    struct of_rank r = {rank, out};
+    *out = (struct group_stats){0};
+    each_operation(s, add, &r);
+}
+
+// All ranks together send each chunk world - 1 times, in each half of a sum.
+static void add_mean(const struct law_step *s, enum group_verb v, size_t n,
+                     uint64_t bytes, void *ctx)
+{
+    double *out = ctx;
+    double sent = (double)n * (double)bytes * (s->world - 1) / s->world;
+    out[v] += v == GROUP_ALL_REDUCE ? 2 * sent : sent;
 }
 
 double law_step_mean(const struct law_step *s, double out[GROUP_VERBS])
@@ -229,13 +250,9 @@ double law_step_mean(const struct law_step *s, double out[GROUP_VERBS])
     double all = 0;
     for (int v = 0; v < GROUP_VERBS; v++)
         out[v] = 0;
-    for (int r = 0; r < s->world; r++) {
-        struct group_stats one;
-        law_step_bytes(s, r, &one);
-        for (int v = 0; v < GROUP_VERBS; v++)
-            out[v] += (double)one.out[v] / s->world;
-        all += (double)one.bytes_out / s->world;
-    }
+    each_operation(s, add_mean, out);
+    for (int v = 0; v < GROUP_VERBS; v++)
+        all += out[v];
     return all;
 }
 

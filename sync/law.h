@@ -6,8 +6,7 @@
 // follow each other. alpha and B describe the network (struct link); law_fit()
 // finds them from measured times.
 
-#ifndef SYNC_LAW_H
-#define SYNC_LAW_H
+#pragma once
 
 #include "config/settings.h"
 #include "group/group.h"
@@ -125,5 +124,3 @@ double law_step_hops(const struct law_step *s);
 // the last share two buffers (zero/blocks.h). When a pass begins, they still
 // hold the last two blocks of the pass before, which are not gathered again.
 int law_gathers(int b, int n, int micro, bool backward);
-
-#endif

@@ -2,6 +2,8 @@
 
 #include "sync/law_mesh.h"
 
+#include "base/zigzag.h"
+
 #include <stdbool.h>
 
 static bool is_first(const struct law_mesh *m)
@@ -14,6 +16,12 @@ static bool is_last(const struct law_mesh *m)
     return m->stage == m->stages - 1;
 }
 
+// The rows that a worker has, without regard to slices; the mean.
+static double own_rows(const struct law_mesh *m)
+{
+    return m->pieces > 1 ? m->rows / m->pieces : m->rows;
+}
+
 int law_mesh_order_matters(int replicas, int wire_bytes)
 {
     return replicas > 2 || (replicas == 2 && wire_bytes < 4);
@@ -21,7 +29,7 @@ int law_mesh_order_matters(int replicas, int wire_bytes)
 
 double law_mesh_stages(const struct law_mesh *m)
 {
-    double rows = m->sequence ? m->rows / m->slices : m->rows;
+    double rows = own_rows(m) / (m->sequence ? m->slices : 1);
     double stream = m->micro * rows * m->channels * m->width;
     int sends = 2 * m->chunks - is_first(m) - is_last(m);
     int tied = is_first(m) + is_last(m) + (m->aligned && is_first(m));
@@ -45,7 +53,8 @@ double law_mesh_sum(int n)
 int law_mesh_gathers(const struct law_mesh *m, int backward)
 {
     int ends = backward ? is_first(m) + is_last(m) : 0;
-    int each = backward ? 4 + 2 * m->recompute : 2;
+    int again = m->sequence == 2 ? 0 : 2; // the LayerNorms' outputs
+    int each = backward ? 2 + again + 2 * m->recompute : 2;
     return m->sequence ? each * m->layers + ends : 0;
 }
 
@@ -57,19 +66,70 @@ int law_mesh_norms(const struct law_mesh *m, int backward)
 // Bytes of all exchanges of the residual stream in a micro-batch.
 static double streams(const struct law_mesh *m)
 {
-    double n = m->rows * m->channels, sum = law_mesh_sum(m->slices);
+    double n = own_rows(m) * m->channels, sum = law_mesh_sum(m->slices);
     int joins = law_mesh_joins(m, false) + law_mesh_joins(m, true);
     int gathers = law_mesh_gathers(m, false) + law_mesh_gathers(m, true);
     if (!m->sequence)
-        return joins * sum * 4 * n;
-    return sum / 2 * n * (joins * 4 + gathers * m->width) +
+        return joins * sum * m->sum * n;
+    return sum / 2 * n * (joins * m->sum + gathers * m->width) +
            law_mesh_norms(m, true) * 8 * m->channels * (m->slices - 1);
+}
+
+// Numbers that all slices of this stage have, if slices differ in length: of
+// each layer two LayerNorms and two biases.
+static double undivided(const struct law_mesh *m)
+{
+    bool ends = is_first(m) || is_last(m);
+    bool uneven = m->heads % m->slices || (ends && m->vocab % m->slices);
+    double rows = 6.0 * m->layers + is_first(m) * m->tokens + is_last(m) * 2;
+    return uneven ? rows * m->channels : 0;
 }
 
 double law_mesh_slices(const struct law_mesh *m)
 {
-    double loss = is_last(m) * 3.0 * 4 * m->rows * (m->slices - 1);
+    double loss = is_last(m) * 3.0 * 4 * own_rows(m) * (m->slices - 1);
+    double align = m->aligned ? law_mesh_sum(m->slices) * 4 * undivided(m) : 0;
     return m->slices == 1
                ? 0
-               : m->micro * (streams(m) + loss) + 8.0 * (m->slices - 1);
+               : m->micro * (streams(m) + loss) + 8.0 * (m->slices - 1) + align;
+}
+
+static double share(int n, int of, int k)
+{
+    return n / of + (k < n % of);
+}
+
+// The mean share of all tokens and heads that a worker has both of: of these no
+// number travels.
+static double stays(const struct law_mesh *m)
+{
+    double sum = 0;
+    for (int t = 0; t < m->slices; t++)
+        for (int w = 0; w < m->pieces; w++)
+            sum += (double)zigzag_of(m->tokens, m->pieces, w).own *
+                   share((int)share(m->heads, m->slices, t), m->pieces, w);
+    return sum / ((double)m->tokens * m->heads);
+}
+
+// Bytes of q, k, v and the result, or of their gradients, in one layer.
+static double heads_bytes(const struct law_mesh *m, int backward)
+{
+    double all = 4 * m->rows * m->channels * m->width * (1 - stays(m));
+    return all * (1 + (backward && m->recompute)) / (m->pieces * m->slices);
+}
+
+double law_mesh_keys(const struct law_mesh *m, int backward)
+{
+    double keys = 2 * m->rows * m->channels / m->slices;
+    double each = backward ? (1 + m->recompute) * m->width + 4 : m->width;
+    if (m->pieces > 1 && m->over_heads)
+        return heads_bytes(m, backward);
+    return m->pieces > 1 ? (m->pieces - 1.0) / m->pieces * keys * each : 0;
+}
+
+double law_mesh_pieces(const struct law_mesh *m)
+{
+    double layer = law_mesh_keys(m, false) + law_mesh_keys(m, true);
+    return m->pieces > 1 ? m->micro * m->layers * layer + 8.0 * (m->pieces - 1)
+                         : 0;
 }

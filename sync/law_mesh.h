@@ -1,4 +1,5 @@
-// law_mesh.h - bytes of a model that is cut into stages (pp) and slices (tp).
+// law_mesh.h - bytes of a model that is cut into stages (pp) and slices (tp),
+// and of sequences that workers divide (cp).
 //
 // Notation: N rows of a micro-batch, m micro-batches a step, C channels, V
 // symbols, b bytes of an activation, p stages, v chunks on each stage, t
@@ -15,7 +16,10 @@
 //              embeddings in forward, 1 for the head in backward; with
 //              recompute one more for each layer, in backward. Also m gathers
 //              of 3 floats for each row and slice, for the loss, and 8 (t-1)
-//              bytes for the norm
+//              bytes for the norm. If slices differ in length, and replicas may
+//              add gradients in another order on each: a sum of (6 L + 2) C
+//              floats, and of T C more on the first stage, T tokens: what all
+//              slices have. (The last 2 C are ln_f's, on the last stage only.)
 //
 // With tp_sequence=1 slices divide the rows between the products: a stage sends
 // 1/t of N, and a slice sends
@@ -29,23 +33,46 @@
 // and what it sends for the loss and the norm. A reduce-scatter or an
 // all-gather is half an all-reduce, so in fp32 a layer sends 10/8 of the bytes
 // of joins. (Korthikanti et al., "Reducing activation recomputation in large
-// transformer models", 2022, keep the LayerNorms' outputs on every slice only
-// in forward, as we do.)
+// transformer models", 2022.) With tp_sequence=2 layers keep the LayerNorms'
+// outputs of all rows; backward then gathers rows only twice for each layer.
+// With tp_wire= of 16 bits the numbers of joins and sums take 2 bytes.
+//
+// With mesh=cpN N workers have a part of the rows each, so stages and slices
+// send 1/N of the above. A worker sends to the others in a step
+//
+//     keys       2 m L times 2 (N-1)/N R C b bytes, keys and values of all R
+//                rows: in forward, and again in backward; with recompute once
+//                more in backward
+//     gradients  m L times 8 (N-1)/N R C bytes: of keys and values, in fp32
+//     loss       8 (N-1) bytes
+//
+// or, if workers exchange heads for tokens, q, k, v and the result, and their
+// gradients; with recompute 3/2 of it. (N-1)/N is exact if N divides the heads
+// and the tokens; else it is 1 less the mean of what a worker has already.
+//
+//     heads      m L times 8 (N-1)/N R C b / N bytes
+//
+// (Liu et al., "Ring attention", 2023; a share of the gradients that a worker
+// computes of its own keys does not travel.) With slices C is a slice's share.
 //
 // Slices are those of Shoeybi et al., "Megatron-LM", 2019. The loss is as in
 // Narayanan et al., 2021: no row of logits travels.
 
-#ifndef SYNC_LAW_MESH_H
-#define SYNC_LAW_MESH_H
+#pragma once
 
 struct law_mesh {
-    double rows, channels, vocab, width; // width: b
+    double rows, channels, width; // width: b
+    double sum; // bytes of a number of a join, or of a reduce-scatter of rows
+    int vocab;
     int micro, stages, chunks, slices;
     int layers; // of this stage
     int stage;
     int recompute; // bool: backward computes the layers' activations again
-    int aligned;   // bool: the first stage sends its table to the last one
-    int sequence;  // bool: slices divide the rows between the products
+    int aligned;   // bool: law_mesh_order_matters()
+    int sequence;  // tp_sequence=
+    int pieces;    // workers that divide sequences; 0 or 1: sequences are whole
+    int over_heads;    // bool: they exchange heads for tokens
+    int tokens, heads; // of a sequence; of the whole model
 };
 
 // Whether the bits of a sum over replicas may depend on where in its vector an
@@ -54,9 +81,15 @@ struct law_mesh {
 int law_mesh_order_matters(int replicas, int wire_bytes);
 
 // Bytes of payload that a rank sends in a step between stages, and between
-// slices. 0 with one stage, or with one slice.
+// slices, and between workers that divide sequences. 0 with one of them. If the
+// rows do not divide evenly, it is the mean of these workers.
 double law_mesh_stages(const struct law_mesh *m);
 double law_mesh_slices(const struct law_mesh *m);
+double law_mesh_pieces(const struct law_mesh *m);
+
+// Bytes that such a worker sends in one layer of a micro-batch, in its forward
+// or in its backward.
+double law_mesh_keys(const struct law_mesh *m, int backward);
 
 // Joins (sums over all slices) in one micro-batch: in its forward, or in its
 // backward.
@@ -70,5 +103,3 @@ int law_mesh_norms(const struct law_mesh *m, int backward);
 // For the sum of a vector around a ring of n, each member sends 2 (n-1)/n times
 // the vector's bytes. Returns this factor.
 double law_mesh_sum(int n);
-
-#endif

@@ -9,8 +9,7 @@
 //         "off": [..]}]}                       relative error of the fit:
 //                                              measured / law - 1
 
-#ifndef SYNC_LINK_H
-#define SYNC_LINK_H
+#pragma once
 
 #include "sync/law.h"
 
@@ -53,5 +52,3 @@ double links_error(const struct link_fit *f, double bytes);
 // writes such a file. Both return 0, or -1 after fail().
 int links_read(struct links *l, const char *text, double alpha_s);
 int links_write(const struct links *l, const char *path);
-
-#endif

@@ -16,27 +16,8 @@ static int local_open(struct sync *s)
     return 0;
 }
 
-static int local_broadcast(struct sync *s, int slot, float *v)
-{
-    (void)s;
-    (void)slot;
-    (void)v;
-    return 0;
-}
-
-static int local_step(struct sync *s, const struct sync_in *in,
-                      struct sync_out *out)
-{
-    (void)s;
-    (void)in;
-    (void)out;
-    return 0;
-}
-
 const struct sync_ops sync_local = {
     .on_device = true,
     .state_size = 1,
     .open = local_open,
-    .broadcast = local_broadcast,
-    .step = local_step,
 };

@@ -14,7 +14,7 @@ size_t members_largest(const struct bucket *b, int n)
     return most;
 }
 
-struct group *members_open(struct sync *s, const struct members_need *need)
+int members_open(struct sync *s, const struct members_need *need)
 {
     const struct sync_job *job = &s->job;
     const struct sync_settings *set = job->settings;
@@ -34,16 +34,33 @@ struct group *members_open(struct sync *s, const struct members_need *need)
         .ctas = set->ctas,
     };
     s->scale = group_scale(set->wire, job->cluster->world);
-    return group_open(s->carrier, &members);
+    s->group = group_open(s->carrier, &members);
+    return s->group ? 0 : -1;
 }
 
-int members_broadcast(struct sync *s, struct group *g, float *v)
+int members_await(struct sync *s, uint64_t ticket)
+{
+    if (group_await(s->group, ticket))
+        return -1;
+    s->stats = s->group->stats;
+    return 0;
+}
+
+int members_broadcast(struct sync *s, float *v)
 {
     struct group_vector all = group_floats(v, s->job.n);
     uint64_t ticket;
+    if (!s->group)
+        return 0;
     all.awaited = true;
-    if (group_broadcast(g, &all, 0, &ticket) || group_await(g, ticket))
-        return -1;
-    s->stats = g->stats;
-    return 0;
+    return group_broadcast(s->group, &all, 0, &ticket) ||
+                   members_await(s, ticket)
+               ? -1
+               : 0;
+}
+
+int members_copy(struct sync *s, int slot, float *v)
+{
+    return s->ops->broadcast ? s->ops->broadcast(s, slot, v)
+                             : members_broadcast(s, v);
 }

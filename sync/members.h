@@ -1,12 +1,9 @@
 // members.h - opens the group of a strategy's workers, on the carrier that
 // sync_open() has chosen.
 
-#ifndef SYNC_MEMBERS_H
-#define SYNC_MEMBERS_H
+#pragma once
 
 #include "sync/sync.h"
-
-struct group;
 
 // What differs between strategies.
 struct members_need {
@@ -16,15 +13,21 @@ struct members_need {
     bool pairs;     // send and recv will be used
 };
 
-// Opens s->carrier, and sets s->scale. All workers call it. The caller ends it
-// with group_close(). Returns NULL after fail().
-struct group *members_open(struct sync *s, const struct members_need *need);
+// Opens s->group on s->carrier, and sets s->scale. All workers call it. 0, or
+// -1 after fail().
+int members_open(struct sync *s, const struct members_need *need);
 
-// Copy worker 0's v (job.n elements) to v on every worker. Returns 0, or -1
+// Waits for a ticket of s->group, and copies its counts to s->stats. 0, or -1
 // after fail().
-int members_broadcast(struct sync *s, struct group *g, float *v);
+int members_await(struct sync *s, uint64_t ticket);
+
+// Copy worker 0's v (job.n elements) to v on every worker, over s->group.
+// Without a group it does nothing. 0, or -1 after fail().
+int members_broadcast(struct sync *s, float *v);
+
+// The same for slot `slot` of the state or for SYNC_PARAMS, by the strategy's
+// own broadcast() if it has one.
+int members_copy(struct sync *s, int slot, float *v);
 
 // The number of elements of the largest of n buckets.
 size_t members_largest(const struct bucket *b, int n);
-
-#endif

@@ -2,8 +2,7 @@
 // that their effects can be seen (experiments/mistakes.md). Off unless a key
 // asks for one.
 
-#ifndef SYNC_MISTAKES_H
-#define SYNC_MISTAKES_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -18,5 +17,3 @@ void mistakes_clip(struct sync *s, const struct sync_in *in);
 // How many updates a step makes with the same gradient: 2 with
 // mistake_two_updates=1, else 1.
 int mistakes_updates(const struct sync *s);
-
-#endif

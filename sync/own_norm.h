@@ -4,8 +4,7 @@
 // (McCandlish and others, "An Empirical Model of Large-Batch Training", 2018,
 // appendix A.1). The report computes it from all workers' norms.
 
-#ifndef SYNC_OWN_NORM_H
-#define SYNC_OWN_NORM_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -19,5 +18,3 @@ void own_norm_add(struct sync *s, int b);
 // The norm of the gradient whose buckets were added, after in->grad_scale, and
 // begins the next. 0 without own_norm=1.
 double own_norm_take(struct sync *s, const struct sync_in *in);
-
-#endif

@@ -17,7 +17,6 @@
 #include "group/group.h"
 
 struct replicas {
-    struct group *group;
     struct bucket *fused;
     int nfused;
     int next;        // the fused bucket that fills up next
@@ -39,17 +38,9 @@ static int replicas_open(struct sync *s)
         .largest = members_largest(r->fused, r->nfused),
         .depth = (size_t)r->nfused,
     };
-    r->group = members_open(s, &need);
-    if (!r->group)
+    if (members_open(s, &need))
         return -1;
-    return group_share(r->group, job->grads, job->n * sizeof *job->grads);
-}
-
-static int replicas_broadcast(struct sync *s, int slot, float *v)
-{
-    const struct replicas *r = s->state;
-    (void)slot;
-    return members_broadcast(s, r->group, v);
+    return group_share(s->group, job->grads, job->n * sizeof *job->grads);
 }
 
 static int replicas_ready(struct sync *s, int b)
@@ -63,46 +54,31 @@ static int replicas_ready(struct sync *s, int b)
     v.wire = s->job.settings->wire;
     v.scale = s->scale;
     v.awaited = r->next == 0;
-    return group_all_reduce(r->group, &v, &r->ticket);
-}
-
-static int replicas_step(struct sync *s, const struct sync_in *in,
-                         struct sync_out *out)
-{
-    (void)s;
-    (void)in;
-    (void)out;
-    return 0;
+    return group_all_reduce(s->group, &v, &r->ticket);
 }
 
 static int replicas_follow(struct sync *s)
 {
     const struct replicas *r = s->state;
-    return group_follow(r->group, r->ticket);
+    return group_follow(s->group, r->ticket);
 }
 
 static int replicas_settle(struct sync *s)
 {
     const struct replicas *r = s->state;
-    if (group_await(r->group, r->ticket))
-        return -1;
-    s->stats = r->group->stats;
-    return 0;
+    return members_await(s, r->ticket);
 }
 
 static void replicas_close(struct sync *s)
 {
     struct replicas *r = s->state;
-    group_close(&r->group);
     mem_free(r->fused);
 }
 
 const struct sync_ops sync_replicas = {
     .state_size = sizeof(struct replicas),
     .open = replicas_open,
-    .broadcast = replicas_broadcast,
     .ready = replicas_ready,
-    .step = replicas_step,
     .follow = replicas_follow,
     .settle = replicas_settle,
     .close = replicas_close,

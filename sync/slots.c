@@ -6,8 +6,11 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
+#include "sync/members.h"
 
-enum { PIECE = 1 << 20 }; // elements that are brought to the host at a time
+#include <stdio.h>
+
+enum { PIECE = 1 << 20 }; // most elements that are brought to the host at once
 
 static size_t piece_at(const struct sync *s, size_t off)
 {
@@ -18,7 +21,7 @@ int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
                void *ctx)
 {
     int rc = 0;
-    float *piece = mem_alloc(PIECE, sizeof *piece);
+    float *piece = mem_alloc(piece_at(s, 0), sizeof *piece);
     if (!piece)
         return -1;
     for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
@@ -35,7 +38,8 @@ int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
 
 int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx)
 {
-    float *v = s->rule.slots[i], *piece = mem_alloc(PIECE, sizeof *piece);
+    float *v = s->rule.slots[i];
+    float *piece = mem_alloc(piece_at(s, 0), sizeof *piece);
     int rc = piece ? 0 : -1;
     for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
         size_t n = piece_at(s, off);
@@ -47,7 +51,17 @@ int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx)
     return rc;
 }
 
-int slots_save(struct sync *s, sync_visit *visit, void *ctx)
+int slots_count(const struct sync *s)
+{
+    return optim_slots(s->job.optim);
+}
+
+void slots_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME])
+{
+    snprintf(name, SYNC_SLOT_NAME, "%s", optim_slot_name(s->job.optim, slot));
+}
+
+static int save(struct sync *s, sync_visit *visit, void *ctx)
 {
     int rc = 0;
     if (s->job.cluster->rank)
@@ -63,13 +77,13 @@ static int broadcast(struct sync *s, int slot, float *v)
     bool direct = device_is_host(s->job.dev) || s->ops->on_device ||
                   (s->carrier && s->carrier->on_device);
     if (direct)
-        return s->ops->broadcast(s, slot, v);
+        return members_copy(s, slot, v);
     size_t bytes = s->job.n * sizeof *v;
     float *host = mem_alloc(s->job.n, sizeof *host);
     if (!host)
         return -1;
     int rc = device_copy(s->job.dev, host, v, bytes) ||
-                     s->ops->broadcast(s, slot, host) ||
+                     members_copy(s, slot, host) ||
                      device_copy(s->job.dev, v, host, bytes)
                  ? -1
                  : 0;
@@ -77,7 +91,7 @@ static int broadcast(struct sync *s, int slot, float *v)
     return rc;
 }
 
-int slots_load(struct sync *s, sync_visit *visit, void *ctx)
+static int load(struct sync *s, sync_visit *visit, void *ctx)
 {
     for (int i = 0; i < optim_slots(s->job.optim); i++) {
         if ((s->job.cluster->rank == 0 && slots_fill(s, i, i, visit, ctx)) ||
@@ -86,3 +100,10 @@ int slots_load(struct sync *s, sync_visit *visit, void *ctx)
     }
     return 0;
 }
+
+const struct sync_state_ops slots_of_rule = {
+    .slots = slots_count,
+    .slot_name = slots_name,
+    .save = save,
+    .load = load,
+};

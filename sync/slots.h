@@ -1,15 +1,16 @@
 // slots.h - saves and loads the optimiser's state, range by range, if the
 // workers update the parameters. A slot is one vector of that state.
 
-#ifndef SYNC_SLOTS_H
-#define SYNC_SLOTS_H
+#pragma once
 
 #include "sync/sync.h"
 
-// sync_save() and sync_load() for strategies whose update is s->rule. Worker 0
-// visits the whole state. Return 0, or -1 after fail().
-int slots_save(struct sync *s, sync_visit *visit, void *ctx);
-int slots_load(struct sync *s, sync_visit *visit, void *ctx);
+// The state of a strategy whose update is s->rule: worker 0 visits all of it.
+extern const struct sync_state_ops slots_of_rule;
+
+// How many slots the optimiser has, and their names.
+int slots_count(const struct sync *s);
+void slots_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME]);
 
 // slots_read gives every range of slot i of s->rule to visit(). slots_fill lets
 // visit() write every range of that slot. Both pass `slot` to visit() as the
@@ -18,5 +19,3 @@ int slots_load(struct sync *s, sync_visit *visit, void *ctx);
 int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
                void *ctx);
 int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx);
-
-#endif

@@ -3,9 +3,9 @@
 #include "sync/student.h"
 
 #include "base/base.h"
+#include "base/library.h"
 #include "config/settings.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 void *student_open(const char *path)
@@ -22,11 +22,8 @@ void *student_open(const char *path)
 
 int student_find(void *file, const char *name, void *function)
 {
-    void *found = dlsym(file, name);
-    if (!found)
-        return fail("lab=FILE: %s", dlerror());
-    memcpy(function, &found, sizeof found); // ISO C has no such cast
-    return 0;
+    return library_find(file, name, function) ? fail("lab=FILE: %s", dlerror())
+                                              : 0;
 }
 
 void student_close(void **file)

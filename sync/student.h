@@ -1,8 +1,7 @@
 // student.h - a function of a student's file: the shared object lab=FILE, which
 // labs/grade N --train makes.
 
-#ifndef SYNC_STUDENT_H
-#define SYNC_STUDENT_H
+#pragma once
 
 // Opens the file. Returns NULL after fail(). `path` is borrowed.
 void *student_open(const char *path);
@@ -13,5 +12,3 @@ int student_find(void *file, const char *name, void *function);
 
 // Takes NULL, too, and sets *file to NULL.
 void student_close(void **file);
-
-#endif

@@ -3,9 +3,10 @@
 // It compares the workers' settings, chooses the carrier, copies a GPU's
 // vectors for backends that know host memory only, checks the order of calls,
 // measures how long the trainer waits, holds buckets back for overlap=0, and
-// slows a straggler down. Where workers update, it also runs the update, always
-// in this order: reduce, test for overflow, unscale, clip, update. Backends do
-// none of this themselves, so one place measures all of them.
+// slows a straggler down. It also runs the update, always in this order:
+// reduce, test for overflow, unscale, clip, update. Strategies with own_update
+// (zero, dataparallel, and the servers) update in the same order, with the
+// functions of optim/.
 
 #include "sync/sync.h"
 
@@ -15,8 +16,10 @@
 #include "config/config.h"
 #include "device/busy.h"
 #include "device/device.h"
+#include "sync/block_copies.h"
 #include "sync/copies.h"
 #include "sync/fault.h"
+#include "sync/members.h"
 #include "sync/mistakes.h"
 #include "sync/own_norm.h"
 #include "sync/slots.h"
@@ -119,17 +122,26 @@ static int choose_carrier(struct sync *s)
 
 // A backend that knows host memory only gets host copies if the vectors are on
 // a GPU, or if staging=always asks for them.
-static int open_copies(struct sync *s)
+static bool needs_copies(const struct sync *s)
 {
     bool always = s->job.settings->staging == STAGING_ALWAYS;
     bool on_device = s->carrier ? s->carrier->on_device : s->ops->on_device;
-    if (on_device || (!always && device_is_host(s->job.dev)))
-        return 0;
-    if (s->lends_grads)
-        return fail("%s: shard=%d works on vectors in host memory; try: "
-                    "device=cpu and staging=auto, or shard=1",
-                    s->job.backend->name, s->job.settings->shard);
-    return copies_open(&s->copies, &s->job, always);
+    return !on_device && (always || !device_is_host(s->job.dev));
+}
+
+static int open_copies(struct sync *s)
+{
+    bool always = s->job.settings->staging == STAGING_ALWAYS;
+    return needs_copies(s) && s->job.params
+               ? copies_open(&s->copies, &s->job, always)
+               : 0;
+}
+
+static int open_block_copies(struct sync *s)
+{
+    return needs_copies(s) && s->lends_grads
+               ? block_copies_open(&s->block_copies, s)
+               : 0;
 }
 
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
@@ -152,6 +164,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||
         mistakes_check(s) || own_norm_check(s) || ops->open(s) ||
+        open_block_copies(s) ||
         (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
     return s;
@@ -174,7 +187,7 @@ int sync_bcast(struct sync *s)
         return 0; // every worker has filled its own ranges in
     int rc = s->copies ? copies_fetch_params(s->copies) : 0;
     if (!rc)
-        rc = s->ops->broadcast(s, -1, s->job.params);
+        rc = members_copy(s, SYNC_PARAMS, s->job.params);
     if (!rc && s->copies)
         rc = copies_send_params(s->copies);
     return end_call(s, rc);
@@ -207,12 +220,15 @@ int sync_ready(struct sync *s, int b)
 {
     CHECK(b == s->next_bucket && b < s->job.nbuckets);
     s->next_bucket++;
+    if (s->block_copies &&
+        block_copies_ready(s->block_copies, s->job.nbuckets - 1 - b))
+        return -1;
     if (b == 0 && fault_gradient(s))
         return -1;
     own_norm_add(s, b);
     if (s->ops->merge)
         return 0; // gradients stay where they are
-    if (s->copies)
+    if (s->copies && !s->lends_grads)
         return copies_ready(s->copies, b); // sync_step() sends it
     if (!s->ops->ready || (!s->overlap && !s->lends_grads))
         return 0;
@@ -238,17 +254,17 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
     if (backward && b == s->job.nbuckets - 1)
         s->next_bucket = 0; // the backward of another micro-batch begins
     uint64_t start = now_ns();
-    int rc = s->ops->take(s, b, backward, &s->place);
-    if (held_up(s, start, rc))
-        return -1;
+    int rc = s->ops->lender->take(s, b, backward, &s->place);
     *out = s->place;
-    return 0;
+    if (!rc && s->block_copies)
+        rc = block_copies_take(s->block_copies, b, &s->place, out);
+    return held_up(s, start, rc);
 }
 
 int sync_give(struct sync *s, int b)
 {
     uint64_t start = now_ns();
-    int rc = s->ops->give(s, b);
+    int rc = s->ops->lender->give(s, b);
     s->ready_ns += now_ns() - start;
     return rc ? end_call(s, rc) : 0;
 }
@@ -373,7 +389,7 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
 static int take_step(struct sync *s, const struct sync_in *in,
                      struct sync_out *out)
 {
-    if (pass_on_buckets(s, in) || s->ops->step(s, in, out) ||
+    if (pass_on_buckets(s, in) || (s->ops->step && s->ops->step(s, in, out)) ||
         (!s->own_update && update(s, in, out)))
         return name_step(in);
     if (s->ops->updated)
@@ -419,7 +435,7 @@ int sync_await(struct sync *s, size_t off, size_t n)
     if (!s->coming || n == 0)
         return 0;
     uint64_t start = now_ns();
-    int rc = s->ops->await(s, off, n);
+    int rc = s->ops->lender->await(s, off, n);
     return held_up(s, start, rc);
 }
 
@@ -427,25 +443,22 @@ int sync_whole(struct sync *s)
 {
     if (sync_await(s, 0, s->job.n))
         return -1;
-    return s->copy_only ? end_call(s, s->ops->whole(s)) : 0;
+    return s->copy_only ? end_call(s, s->ops->lender->whole(s)) : 0;
 }
 
-// Whether the backend, not sync.c, keeps the optimiser's state.
-static bool keeps_state(const struct sync *s)
+static const struct sync_state_ops *state_of(const struct sync *s)
 {
-    return s->own_update || s->ops->slots;
+    return s->ops->state ? s->ops->state : &slots_of_rule;
 }
 
 int sync_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    int rc = (keeps_state(s) ? s->ops->save : slots_save)(s, visit, ctx);
-    return end_call(s, rc);
+    return end_call(s, state_of(s)->save(s, visit, ctx));
 }
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    int rc = (keeps_state(s) ? s->ops->load : slots_load)(s, visit, ctx);
-    return end_call(s, rc);
+    return end_call(s, state_of(s)->load(s, visit, ctx));
 }
 
 int sync_work(struct sync *s, int (*work)(void *ctx), void *ctx)
@@ -455,28 +468,26 @@ int sync_work(struct sync *s, int (*work)(void *ctx), void *ctx)
 
 int sync_slots(const struct sync *s)
 {
-    return s->ops->slots ? s->ops->slots(s) : optim_slots(s->job.optim);
+    return state_of(s)->slots(s);
 }
 
 void sync_slot_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME])
 {
-    if (s->ops->slot_name)
-        s->ops->slot_name(s, slot, name);
-    else
-        snprintf(name, SYNC_SLOT_NAME, "%s",
-                 optim_slot_name(s->job.optim, slot));
+    state_of(s)->slot_name(s, slot, name);
 }
 
 int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
 {
     CHECK(what == SYNC_PARAMS ? s->lends_params : s->lends_grads);
-    return end_call(s, s->ops->ranges(s, what, visit, ctx));
+    return end_call(s, s->ops->lender->ranges(s, what, visit, ctx));
 }
 
 void sync_close(struct sync **s)
 {
     if (!*s)
         return;
+    group_close(&(*s)->group);
+    block_copies_close(&(*s)->block_copies);
     if ((*s)->state && (*s)->ops->close)
         (*s)->ops->close(*s);
     rule_close(&(*s)->rule);

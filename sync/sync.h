@@ -23,8 +23,7 @@
 // most, a carrier (how vectors travel: group/group.h). Code above this file
 // must not ask which strategy or carrier runs.
 
-#ifndef SYNC_SYNC_H
-#define SYNC_SYNC_H
+#pragma once
 
 #include "config/settings.h"
 #include "group/group.h"
@@ -71,9 +70,10 @@ struct sync_job {
     // long.
     double slowdown;
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
-    bool servers_apart; // on hosts without a worker, however many there are
-    bool restarted;     // the fault of inject= happened before this start
-    uint64_t seed;      // of a strategy's random choices
+    bool servers_apart;   // on hosts without a worker, however many there are
+    bool restarted;       // the fault of inject= happened before this start
+    uint64_t seed;        // of a strategy's random choices
+    float velocity_decay; // with momentum_correction=1; optim then has none
 };
 
 struct sync_in {
@@ -114,9 +114,18 @@ struct sync_place {
     float *grads;
 };
 
+// The host memory that has all lent blocks. weights: only with lends_params.
+struct sync_lent {
+    void *weights;
+    float *grads;
+    size_t weight_bytes, grad_bytes;
+};
+
 struct sync {
     const struct sync_ops *ops;
     const struct group_ops *carrier; // one of job.carriers; NULL if it has none
+    struct group *group;      // of all workers: open() calls members_open(),
+                              // sync.c closes it before close(). NULL: none
     struct sync_job job;      // with `copies`, its vectors are the host copies
     struct group_stats stats; // since open; the backend counts
     // Time that the trainer has spent so far. step_ns: in sync_step().
@@ -127,6 +136,7 @@ struct sync {
     float scale;           // step() leaves scale times the sum in grads
     bool lends_params, lends_grads; // from job.settings: sync_share()
     struct sync_place place;        // of the block that was lent last
+    struct sync_lent lent;          // set by open(), with lends_grads
     // Set by open(). own_update: step() itself leaves the next params.
     // copy_only: step() leaves the next params in job.copy and only a part of
     // them in params; sync_whole() completes them.
@@ -148,10 +158,13 @@ struct sync {
     // gradients in these updates.
     bool late;
     uint64_t joined, joined_updates, joined_used;
+    int saver; // the rank that saves: 0, or in an elastic job the lowest one
+               // that was alive at the last step
     struct sync_fault fault;
-    struct copies *copies;
-    struct rule rule; // the update, unless own_update
-    void *state;      // ops->state_size zeroed bytes; sync.c frees it
+    struct copies *copies;             // of vectors on a GPU, and of the blocks
+    struct block_copies *block_copies; // that are lent to it; NULL: none
+    struct rule rule;                  // the update, unless own_update
+    void *state; // ops->state_size zeroed bytes; sync.c frees it
 };
 
 // A visited range belongs to a slot of the optimiser's state (0, 1, ..) or to:
@@ -164,23 +177,25 @@ enum { SYNC_PARAMS = -1, SYNC_GRADS = -2 };
 enum { SYNC_ABSENT = 1, SYNC_SLOT_NAME = 64 };
 typedef int sync_visit(void *ctx, int slot, size_t off, float *v, size_t n);
 
-// A strategy is one constant of this type. Every function returns 0, or -1
-// after fail("what went wrong"). open() may fail half-way; close() follows.
-struct sync_ops {
-    // Only for strategies without a carrier: this one works on the device's
-    // memory itself. Other strategies are given host copies of a GPU's vectors.
-    bool on_device;
-    size_t state_size;
-    int (*open)(struct sync *s);
-    // Optional. Tells the backend's own processes, which record spans too, that
-    // training began at zero_ns of this process's clock.
-    int (*clock)(struct sync *s, uint64_t zero_ns);
-    // Copy worker 0's v (n elements) into v on every worker. v is slot `slot`
-    // of the optimiser's state, or the parameters if `slot` is -1.
-    int (*broadcast)(struct sync *s, int slot, float *v);
-    // Optional. Worker 0 sends the batches to the others (sync_scatter()).
-    int (*scatter)(struct sync *s, int32_t *x, int32_t *y, size_t n);
-    int (*ready)(struct sync *s, int b); // optional; must not block
+// A strategy is one constant of type struct sync_ops, with a table more if it
+// keeps the optimiser's state itself, and one if it lends blocks. Every
+// function returns 0, or -1 after fail("what went wrong").
+
+// The optimiser's state, and what else a checkpoint needs. Without this table
+// it is that of s->rule (slots.h).
+struct sync_state_ops {
+    // How many slots the state has, and the name of one.
+    int (*slots)(const struct sync *s);
+    void (*slot_name)(const struct sync *s, int slot,
+                      char name[SYNC_SLOT_NAME]);
+    // Visit the state, as sync_save() and sync_load() describe. With
+    // lends_params, save visits the parameters too.
+    int (*save)(struct sync *s, sync_visit *visit, void *ctx);
+    int (*load)(struct sync *s, sync_visit *visit, void *ctx);
+};
+
+// Vectors in shards, and parameters that arrive late.
+struct sync_lender {
     // With lends_grads. take: the model is about to use block b. give: it no
     // longer uses block b. Blocks count from the start of the vector. The
     // gradient of a block that was taken for backward is complete at ready().
@@ -189,41 +204,51 @@ struct sync_ops {
     // With lends_grads: visit this worker's ranges of the summed gradient, or
     // of the parameters if those are lent.
     int (*ranges)(struct sync *s, int what, sync_visit *visit, void *ctx);
+    // With coming: wait until elements [off, off + n) have arrived. It clears
+    // s->coming once all have.
+    int (*await)(struct sync *s, size_t off, size_t n);
+    // With copy_only: complete params.
+    int (*whole)(struct sync *s);
+};
+
+// All but open() is optional. open() may fail half-way; close() follows.
+struct sync_ops {
+    // Only for strategies without a carrier: this one works on the device's
+    // memory itself. Other strategies are given host copies of a GPU's vectors.
+    bool on_device;
+    size_t state_size;
+    const struct sync_state_ops *state;
+    const struct sync_lender *lender;
+    int (*open)(struct sync *s);
+    // Copy worker 0's v (n elements) into v on every worker. v is slot `slot`
+    // of the optimiser's state, or the parameters if `slot` is -1. Without this
+    // function s->group does so (members_broadcast()).
+    int (*broadcast)(struct sync *s, int slot, float *v);
+    int (*ready)(struct sync *s, int b); // must not block
     // Without own_update: leave s->scale times the sum over all workers in
     // grads; sync.c then updates. With own_update: leave the next parameters in
     // params (with copy_only: in job.copy) and fill *out.
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
-    // Optional, for strategies whose step() returns before the sum is complete.
-    // settle: the host waits for the sum, with the deadline. follow, if the
-    // carrier works on the device: the compute queue's next work waits for the
-    // sum.
+    // If step() returns before the sum is complete. settle: the host waits for
+    // the sum, with the deadline. follow, if the carrier works on the device:
+    // the compute queue's next work waits for the sum.
     int (*follow)(struct sync *s);
     int (*settle)(struct sync *s);
-    // Optional: sync.c has updated with the sum, or skipped the step because
-    // the sum is not finite.
+    // sync.c has updated with the sum, or skipped the step because the sum is
+    // not finite.
     void (*updated)(struct sync *s, bool skipped);
-    // With coming: wait until elements [off, off + n) have arrived. It clears
-    // s->coming once all have.
-    int (*await)(struct sync *s, size_t off, size_t n);
-    // Optional: workers update by their own gradients. Then ready() is not
-    // called, and step() leaves s->scale times `world` times this worker's
-    // gradients in grads. merge() gives all workers the parameters that they
-    // continue from.
+    // If workers update by their own gradients. Then ready() is not called, and
+    // step() leaves s->scale times `world` times this worker's gradients in
+    // grads. merge() gives all workers the parameters that they continue from.
     int (*merge)(struct sync *s);
-    // With copy_only: complete params.
-    int (*whole)(struct sync *s);
-    // Optional, if the state has more slots than the optimiser's: how many it
-    // has, and the name of one.
-    int (*slots)(const struct sync *s);
-    void (*slot_name)(const struct sync *s, int slot,
-                      char name[SYNC_SLOT_NAME]);
-    // With own_update or slots: visit the state, as sync_save() and sync_load()
-    // describe. With lends_params, save visits the parameters too.
-    int (*save)(struct sync *s, sync_visit *visit, void *ctx);
-    int (*load)(struct sync *s, sync_visit *visit, void *ctx);
-    // Optional, if workers need not be at the same step: sync_work().
+    // Worker 0 sends the batches to the others (sync_scatter()).
+    int (*scatter)(struct sync *s, int32_t *x, int32_t *y, size_t n);
+    // Tells the backend's own processes, which record spans too, that training
+    // began at zero_ns of this process's clock.
+    int (*clock)(struct sync *s, uint64_t zero_ns);
+    // If workers need not be at the same step: sync_work().
     int (*work)(struct sync *s, int (*work)(void *ctx), void *ctx);
-    void (*close)(struct sync *s); // optional; must accept zeroed state
+    void (*close)(struct sync *s); // must accept zeroed state
 };
 
 // Opens a backend. Copies *job; what *job points to must outlive the backend.
@@ -290,5 +315,3 @@ void sync_slot_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME]);
 // lends_params: the ranges of the parameters; visit() reads them, or fills them
 // in before sync_bcast(). Returns 0, or -1 after fail().
 int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx);
-
-#endif

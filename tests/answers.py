@@ -8,16 +8,15 @@ steps, so that the test knows every figure that the report must have.
 
 import csv
 import json
-import math
+import os
 import pathlib
 import re
 import shutil
 import tempfile
 
-import made
+import answers_why
 from fabricated import STEPS, answer, change, declare, lockstep, rewrite, study, table, taken
-from lockstep import measures
-from lockstep.study import Study
+
 
 def sentences(single, folder):
     """The report says which cell is first and last, and by how much. If two cells
@@ -169,21 +168,6 @@ def meets(run, validations, factor=1):
     (run / "steps.csv").write_text("\n".join([head] + lines) + "\n")
 
 
-def waits_of_a_step(single, folder):
-    """The wait of a step is its share of the time, times the median step. A slow
-    first step does not change it."""
-    run = folder / "waits"
-    shutil.copytree(single, run)
-    rewrite(run, 10000)
-    (run / "breakdown.csv").write_text(
-        "rank,kind,seconds,share,steps\n0,forward,0.6,0.6,40\n"
-        "0,exposed,0.3,0.3,40\n0,wait,0.1,0.1,40\n0,evaluate,5,0,40\n")
-    lockstep("report", run)
-    row = next(iter(table(run / "table.csv").values()))
-    assert abs(float(row["exposed_s_per_step"]) - .003) < 1e-9, row
-    assert abs(float(row["wait_s_per_step"]) - .001) < 1e-9, row
-
-
 def apart(single, folder):
     """Workers exchange only every few steps. Such a cell is comparable only with
     cells of the same kind, and its rate is that of whole rounds. The report also
@@ -282,31 +266,6 @@ def choices(single, folder):
     assert "a takes longest" in said, said
 
 
-def why_last(single, folder):
-    """The last cell's link is busy, or others are late, or it computes: which of them
-    the report says, and how long, agrees with breakdown.csv."""
-    out = study(single, folder / "why", {"slow": (20000,) * 3, "last": (40000,) * 3})
-    for forward, exposed, wait, expect in (
-            (.35, .6, .05, "its link is busy for 24 ms of each step's 40 ms without "
-             "computing; the law predicts an exchange of 5.0 ms."),
-            (.35, .05, .6, "it waits for others for 24 ms of each step's 40 ms without "
-             "computing; the law"),
-            (.2, .5, .3, "its link is busy for 20 ms of each step's 40 ms without "
-             "computing, and it waits for others for 12 ms; the law"),
-            (.7, .22, .08, "its link is busy for 8.8 ms of each step's 40 ms without "
-             "computing; the law"),  # the first computes for 20 ms, and waits for none
-            (.9, .08, .02, "it computes for 36 ms of each step's 40 ms, slow for 20 ms.")):
-        for run in (out / "cells" / "last").iterdir():
-            change(run, law={"exchange_s": .005})
-            (run / "breakdown.csv").write_text(
-                "rank,kind,seconds,share,steps\n" + "".join(
-                    f"0,{kind},{share},{share},40\n" for kind, share in (
-                        ("forward", forward), ("exposed", exposed), ("wait", wait))))
-        said = answer(out)
-        assert re.search(r"^last takes longest: [^:]*: " + re.escape(expect), said,
-                         re.M), (expect, said)
-
-
 def not_given(single, folder):
     """What was asked for and not given is said, and is no name of a cell. Cells that
     got the same are one, and neither is ranked against the other."""
@@ -330,6 +289,42 @@ def not_given(single, folder):
     said = answer(one)
     assert "could not be had" not in said and "With net=1gbit, a reaches" in said, said
     assert {r["net"] for r in table(one / "table.csv").values()} == {"1gbit"}
+
+
+def other_than_asked(single, folder):
+    """The same for other settings, and for cores of a worker's own, which the launcher
+    asks for."""
+    for key, asked, given in (("transport", "shm", "tcp"), ("device", "cuda:0", "cpu"),
+                              ("precision", "bf16", "fp32"), ("carrier", "library", "own")):
+        out = study(single, folder / f"other_{key}", {"slow": (20000,), "last": (40000,)},
+                    "repeat = 1\nbaseline = slow\n")
+        ini = (out / "x.ini").read_text().replace("repeat = 3\n", "")
+        (out / "x.ini").write_text(ini)
+        declare(out, "last", {key: asked})
+        assert f"{key}={asked} was asked for" not in answer(out)
+        change(out / "cells/last/r1", effective={key: given})
+        said = answer(out)
+        assert said.startswith(f"Warning: {key}={asked} was asked for and could not be had: "
+                               f"last ran with {key}={given}.\n"), said
+        page = (out / "report.html").read_text()
+        assert page.index(f"{key}={asked} was asked") < page.index(said.splitlines()[1][:9])
+
+
+def shared_cores(single, folder):
+    """Two workers that may use one core only, on a machine that has more."""
+    del single
+    mine = os.sched_getaffinity(0)
+    if len(mine) < 2:
+        return
+    for cores, shares in ({min(mine)}, True), (mine, False):
+        os.sched_setaffinity(0, cores)
+        run = folder / f"cores_{shares}"
+        lockstep("train", "model=nano", "context=16", "batch=2", "steps=2", "eval=0",
+                 "threads=1", "sync=ring", "workers=2", f"out={run}")
+        os.sched_setaffinity(0, mine)
+        assert json.loads((run / "run.json").read_text())["own_cores"] == (not shares)
+        assert ("Warning: cores of their own could not be had: the workers of all cells "
+                "share cores." in answer(run)) == shares
 
 
 def interrupted(single, folder):
@@ -443,26 +438,6 @@ def watches(single, folder):
     assert "no run has begun" in lockstep("watch", folder, status=1).stderr
 
 
-def noise(_, folder):
-    """The noise scale of gradients whose mean has the square G2, and whose noise has S
-    for one sequence: S / G2."""
-    run, g2, s = made.run(folder / "noise", world=2), 0.25, 12.0
-    rows = list(csv.DictReader((run / "steps.csv").read_text().splitlines()))
-    for row in rows:
-        early = int(row["step"]) <= 10  # the first half does not count
-        row["grad_norm"] = 9 if early else math.sqrt(g2 + s / (2 * made.BATCH))
-        row["own_norm"] = 7 if early else math.sqrt(g2 + s / made.BATCH)
-    made.write(run / "steps.csv", rows)
-    scale = measures.MEASURES["noise_scale"].of
-    assert abs(scale(Study(run).runs[0]) / (s / g2) - 1) < 1e-9
-    for key, value in ("consistency", "asp"), ("elastic", 1), ("backup", 1):
-        change(run, effective={key: value})
-        assert scale(Study(run).runs[0]) is None, key
-        change(run, effective={key: "bsp" if key == "consistency" else 0})
-    made.write(run / "steps.csv", [{**row, "own_norm": 0} for row in rows])
-    assert scale(Study(run).runs[0]) is None
-
-
 def names(folder):
     """Errors in the keys of [experiment] and cells; help lists the figures."""
     path = folder / "bad.ini"
@@ -477,12 +452,10 @@ def names(folder):
         done = lockstep("run", path, f"out={folder / 'bad'}", status=1)
         assert expect in done.stderr, done.stderr
     path.write_text("[base]\nbatch = 2\n")
-    done = lockstep("run", path, "figures=lossy", f"out={folder / 'bad'}",
-                    status=1)
+    done = lockstep("run", path, "figures=lossy", f"out={folder / 'bad'}", status=1)
     assert "figures=lossy" in done.stderr, done.stderr
     help_ = lockstep("run", "--help").stdout
-    assert "[matrix]" in help_ and re.search(r"^  throughput +tokens a", help_,
-                                             re.M), help_
+    assert "[matrix]" in help_ and re.search("^  throughput +tokens a", help_, re.M), help_
 
 
 def main():
@@ -491,9 +464,8 @@ def main():
         single = folder / "single"
         lockstep("train", "model=nano", "context=16", "batch=2", "steps=2",
                  "eval=0", "threads=1", f"out={single}")
-        for part in sentences, doubts, reaches, one_training, \
-                waits_of_a_step, apart, choices, why_last, not_given, \
-                interrupted, joins, watches, noise:
+        for part in sentences, doubts, reaches, one_training, *answers_why.ALL, apart, \
+                choices, not_given, other_than_asked, shared_cores, interrupted, joins, watches:
             part(single, folder)
         names(folder)
     print("ok")

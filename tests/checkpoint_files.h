@@ -1,8 +1,7 @@
 // checkpoint_files.h - shared by the tests of checkpoints: a tiny model, its
 // file as other programs write it, and checks of what reading does.
 
-#ifndef TESTS_CHECKPOINT_FILES_H
-#define TESTS_CHECKPOINT_FILES_H
+#pragma once
 
 #include "model/checkpoint.h"
 
@@ -58,5 +57,3 @@ void build_model(const char *dtype, const char *prefix,
 // of all layers is contiguous. padded: llm.c's padded size of the vocabulary.
 void build_llmc(const struct model_config *c, int version, int padded,
                 const float *p);
-
-#endif

@@ -1,8 +1,7 @@
 // closed_port.h - an endpoint on which nobody listens, and no other process
 // can.
 
-#ifndef TESTS_CLOSED_PORT_H
-#define TESTS_CLOSED_PORT_H
+#pragma once
 
 #include "base/base.h"
 
@@ -25,5 +24,3 @@ static int closed_port(char endpoint[CLOSED_PORT_TEXT])
                      ntohs(a.sin_port)));
     return fd;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // data_files.h - shared by the tests of data: a folder of files that they make,
 // and data opened on these files. Include it last.
 
-#ifndef TESTS_DATA_FILES_H
-#define TESTS_DATA_FILES_H
+#pragma once
 
 #include "base/base.h"
 #include "data/data.h"
@@ -103,5 +102,3 @@ static inline int remove_folder(void **state)
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command);
 }
-
-#endif

@@ -3,18 +3,27 @@
 # the tests of everything that differs between releases.
 #
 #     debian_tree.sh SUITE [FOLDER]     SUITE: as trixie; FOLDER: default build/debian
+#     debian_tree.sh SUITE --demo [FOLDER]
+#                                       runs ./demo there instead, in a new release
+#                                       without any package but the smallest set, and
+#                                       says what it took
 #
 # debootstrap installs the release from the archive that this machine's apt uses, and
-# ./install --all the packages that its tests need. A release that is already in FOLDER is used
-# again. Exit status 77, with the reason, if this is not possible: no root, no debootstrap
-# or no archive.
+# ./install --all the packages that its tests need. Without --demo, a release that is
+# already in FOLDER is used again. Exit status 77, with the reason, if this is not
+# possible: no root, no debootstrap or no archive.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-suite=${1:?"debian_tree.sh SUITE [FOLDER]"}
+suite=${1:?"debian_tree.sh SUITE [--demo] [FOLDER]"}
+demo=
+if [ "${2-}" = --demo ]; then
+    demo=-demo
+    shift
+fi
 folder=${2:-build/debian}
-root=$folder/$suite
+root=$folder/$suite$demo
 tests='config|start|mpirun|supervise|doctor_hosts|lockstep|refusals|model_ops|model_formats|ring'
 tests="^($tests|(allreduce|library_mpi|install)_.*)\$"
 
@@ -36,7 +45,7 @@ command -v debootstrap >/dev/null ||
 from=$(archive 2>/dev/null || true)
 [ -n "$from" ] || skip "apt names no archive of Debian"
 mkdir -p "$folder"
-if [ ! -e "$root/whole" ]; then
+if [ -n "$demo" ] || [ ! -e "$root/whole" ]; then
     /usr/lib/apt/apt-helper download-file "${from}dists/$suite/Release" \
         "$folder/Release" >/dev/null 2>&1 ||
         skip "the archive of this machine's apt does not answer, or has no $suite"
@@ -54,6 +63,19 @@ git ls-files -z --cached --others --exclude-standard | while read -r -d '' file;
     cmp -s "$file" "$root/src/$file" || cp --parents "$file" "$root/src/"
 done
 
+cat >"$root/inside-demo.sh" <<'INSIDE'
+set -e
+cd /src
+export LC_ALL=C.UTF-8
+disk() { apt-get clean; du -smx --exclude=/src / | cut -f1; }
+empty=$(disk)
+./install
+installed=$(disk)
+TIMEFORMAT='debian_tree.sh: ./demo: %R s; of processors %U s, in the kernel %S s'
+time ./demo
+echo "debian_tree.sh: ./install: $((installed - empty)) MB of disk; of ./demo:"
+du -sm build runs
+INSIDE
 cat >"$root/inside.sh" <<INSIDE
 set -e
 cd /src
@@ -65,5 +87,5 @@ ctest --preset release -R '$tests'
 INSIDE
 # The mounts are in a namespace of their own, and so end with it.
 exec env -i HOME=/root PATH="$PATH" TERM="${TERM:-dumb}" unshare --mount bash -c "
-    mount -t proc proc '$root/proc' && mount --rbind /sys '$root/sys' &&
-    mount --rbind /dev '$root/dev' && exec chroot '$root' bash /inside.sh"
+    mount --bind '$root' '$root' && mount -t proc proc '$root/proc' && mount --rbind /sys '$root/sys' &&
+    mount --rbind /dev '$root/dev' && exec chroot '$root' bash /inside$demo.sh"

@@ -15,7 +15,6 @@ import pathlib
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 
@@ -133,40 +132,6 @@ def nothing_is_cut(m, cells):
         assert all(len(t.split("  ")[0]) <= 46 for t in labels), (name, labels)
 
 
-def same_everywhere(m, folder):
-    """The SVGs are the same bytes in every locale, and in every folder's name."""
-    names = "throughput speedup loss_seconds memory breakdown memory_timeline".split()
-    locales, env = ["C"], {}
-    sources = pathlib.Path("/usr/share/i18n/locales")
-    for name in ("de_DE", "tr_TR") if (sources / "de_DE").exists() else ():
-        done = subprocess.run(["localedef", "-i", name, "-f", "UTF-8",
-                               str(folder / f"{name}.UTF-8")], check=False,
-                              capture_output=True, timeout=120)
-        if (folder / f"{name}.UTF-8").exists():
-            locales.append(f"{name}.UTF-8")
-        else:
-            print("skipped:", done.stderr[-200:])
-    if len(locales) == 1:
-        print("skipped: localedef has no sources of locales")
-    code = ("import sys; from lockstep import figures; from lockstep.study import Study; "
-            "[figures.draw(Study(sys.argv[1]), n) for n in sys.argv[2:]]")
-    seen = {}
-    for locale in locales:
-        env = {**os.environ, "LC_ALL": locale, "LOCPATH": str(folder),
-               "PYTHONPATH": str(made.TOP / "study")}
-        subprocess.run([sys.executable, "-c", code, m.study.out, *names], env=env,
-                       check=True, timeout=300)
-        for name in names:
-            drawn = (pathlib.Path(m.study.out) / f"figures/{name}.svg").read_bytes()
-            assert seen.setdefault(name, drawn) == drawn, (locale, name)
-    if len(locales) > 1:  # the locale is there, and its comma is decimal
-        env["LC_ALL"] = "de_DE.UTF-8"
-        done = subprocess.run(["gnuplot", "-e", "set decimalsign locale; print "
-                               "gprintf('%.1f', 0.5)"], env=env, capture_output=True,
-                              text=True, timeout=60, check=True)
-        assert "0,5" in done.stderr, done
-
-
 def of_a_stranger(folder):
     """Names, folders and samples that mean something to a shell, to gnuplot or to CSV
     are only text."""
@@ -280,7 +245,6 @@ def main():
         assert DRAWN == set(dict(figures.names())), DRAWN ^ set(dict(figures.names()))
         of_a_size(m)
         of_a_script(m, folder)
-        same_everywhere(m, folder)
         without_data(folder / "without")
         of_a_stranger(folder)
         nothing_is_cut(Made(folder / "many", [

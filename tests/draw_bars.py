@@ -1,5 +1,6 @@
 """Compares figures of bars and columns with the runs that they show (draw.py)."""
 
+import made
 from drawn import draw, same
 from made import KINDS, MIB, PARTS, WORKERS, Made, median, rgb
 
@@ -213,4 +214,41 @@ def all_of(m, target):
     staleness(m)
 
 
-ALONE = (verbs, only_used_parts)
+def of_all_repeats(folder):
+    """staleness has the lags of all repeats, server_load the median and range of the
+    repeats' loads."""
+    def words(cell, i, k):
+        return {"servers": 2, "lags": [(0, 1, 1, 3), (2, 2, 2, 2), (0, 0, 1, 3)][k - 1],
+                "samples": [(t, f"s{s}", "cpu_share", .1 * k + .2 * s + .1 * i)
+                            for t in (1, 2) for s in (0, 1)]}
+    from lockstep.study import Study
+    study = Study(made.study(folder, words, 3, matrix="[matrix]\nseed = 1, 2\n[cell dps]\n"
+                             "sync = dps\n"))
+    columns_are(draw(study, "staleness"), [
+        (rgb(c), lag - .425 + (i + .5) * .425, .475 * .425, share)
+        for i, c in enumerate(("#1a1a1a", "#9a3412"))
+        for lag, share in ((0, 25), (1, 25), (2, 100 / 3), (3, 100 / 6))], "staleness")
+    figure = draw(study, "server_load")
+    loads = [[10 * k + 20 * s + 10 * i for k in (1, 2, 3)] for i in (0, 1) for s in (0, 1)]
+    bars_are(None, figure, [(rgb(made.BACKENDS["ring"]), 0, v[1], row, .36)
+                            for row, v in enumerate(loads)],
+             [f"dps seed={1 + i} s{s}  {loads[2 * i + s][1]}%" for i in (0, 1) for s in (0, 1)],
+             name="server_load")
+    p = figure.panels[0]
+    found = [(at,) for c, width, at in p.lines if c == BLACK and width == 1.5
+             and len(at) == 2 and at[0][1] == at[1][1]]
+    same(found, [([(p.pixel("x", v[0]), p.row(row, 4)), (p.pixel("x", v[2]), p.row(row, 4))],)
+                 for row, v in enumerate(loads)], "server_load: ranges")
+
+
+def asleep(folder):
+    """Workers that sleep need no cores, so nothing marks them."""
+    from lockstep.study import Study
+    study = Study(made.study(folder, lambda cell, i, k: {"over": True, "step_us": 20000 + i},
+                             matrix="[matrix]\npace = 5, 6\n"))
+    for name in "throughput", "breakdown", "util_bars":
+        figure = draw(study, name)
+        assert not any("‡" in text for *_, text in figure.texts), (name, figure.texts)
+
+
+ALONE = (verbs, only_used_parts, of_all_repeats, asleep)

@@ -1,5 +1,7 @@
 """Compares figures of lines with the runs that they show (draw.py)."""
 
+import shutil
+
 import made
 from drawn import checked, draw, same
 from made import BACKENDS, BATCH, CONTEXT, MIB, WORKERS, Made, median, rgb
@@ -23,6 +25,11 @@ def curve_colours(m):
     return [rgb(WORKERS[i % 6]) if own else m.colour(i) for i in range(m.n)]
 
 
+def says_first(figure):
+    """Whether it says that it shows one repeat of several."""
+    return any("the first repeat of each cell" in text for *_, text in figure.texts)
+
+
 def curves(m, target):
     steps = range(1, 21)
     first = [m.times(i)[0] for i in range(m.n)]
@@ -37,6 +44,7 @@ def curves(m, target):
         lines_are(figure.panels[0], [(colours[i], points(i)) for i in range(m.n)], name)
         assert [(k[0], k[1]) for k in figure.keys] == [
             (m.label(i), colours[i]) for i in range(m.n)], (name, figure.keys)
+        assert says_first(figure) == (m.repeat > 1), name
     p = figure.panels[0]
     needs = {i: s for i in range(m.n) for s in steps[9:] if m.smooth(i, s) <= target
              and (s == 10 or m.smooth(i, s - 1) > target)}
@@ -130,6 +138,26 @@ def heatmap(study, rates, across):
     assert light == sorted(light, reverse=True), light
 
 
+def apart_from_a_twin(folder):
+    """Before the baseline there are two cells that are one, so its number among the
+    cells is another one."""
+    cells = [("one", {}), ("two", {"loss": lambda s: 7 - s / 10}), ("one more", {}),
+             ("base", {"loss": lambda s: 5 - s / 10}), ("other", {"loss": lambda s: 6 - s / 10})]
+    out = made.study(folder, cells, about="baseline = base\n")
+    about = out / "cells/one_more/r1/run.json"  # cells of equal settings are one
+    about.write_text(about.read_text().replace('"log": 2', '"log": 0'))
+    study = Study(out)
+    assert [c.name for c in study.cells] == ["one", "two", "base", "other"]
+    figure = draw(study, "loss_apart")
+    figure.panels[0].log = "y"
+    points = {name: [(s, max(abs(loss(k) / (5 - k / 10) - 1) for k in range(1, s + 1)))
+                     for s in range(1, 21)]
+              for name, loss in (("one", lambda s: 2 + 3 / s), ("two", cells[1][1]["loss"]),
+                                 ("other", cells[4][1]["loss"]))}
+    lines_are(figure.panels[0], [(rgb(WORKERS[i]), line) for i, line in
+                                 enumerate(points.values())], "loss_apart")
+
+
 def loss_apart(folder):
     """The greatest difference so far, relative, from the losses of the baseline."""
     def other(s):
@@ -144,6 +172,22 @@ def loss_apart(folder):
         points.append((s, most))
     lines_are(figure.panels[0], [(rgb(BACKENDS["ring"]), points)], "loss_apart")
     assert [k[0] for k in figure.keys] == ["other"], figure.keys
+
+
+def many_panels(folder):
+    """A heatmap has a panel for each named cell, also the sixth."""
+    study = Study(made.study(
+        folder, lambda c, i, k: {"step_us": 20000 + 1000 * i},
+        matrix="[matrix]\nclip = 1, 2\nbucket_mb = 1, 2\n" + "".join(
+            f"[cell c{i}]\nseed = {i}\n" for i in range(6))))
+    figure = draw(study, "heatmap")
+    assert len(figure.panels) == 6, len(figure.panels)
+    for i, panel in enumerate(figure.panels):
+        rates = [CONTEXT * BATCH * 2e6 / (20000 + 1000 * (4 * i + k)) for k in range(4)]
+        assert sorted(t for _, _, t in panel.texts) == sorted(f"{r:.0f}" for r in rates), i
+        assert len(panel.bars) == 4, i
+    assert [t.split(":")[0] for *_, t in figure.texts if "tokens per second" in t] == [
+        f"c{i}" for i in range(6)]
 
 
 def loss_seeds(folder):
@@ -189,18 +233,43 @@ def bandwidth(folder):
 
 
 def scaling(folder):
-    """Strong: the same global batch. Weak: the same batch of each worker."""
-    cells = [(1, 8, 20000), (2, 4, 11000), (2, 8, 22000), (4, 2, 7000), (4, 8, 25000)]
-    study = Study(made.study(
-        folder, [(f"c{i}", {"world": n, "batch": b, "step_us": us, "over": n > 2})
-                 for i, (n, b, us) in enumerate(cells)]))
-    rate = [CONTEXT * n * b / us for n, b, us in cells]
-    figure = draw(study, "scaling")
-    for panel, which in zip(figure.panels, ((0, 1, 3), (0, 2, 4))):
-        lines_are(panel, [(rgb(made.BACKENDS["ring"]), [
-            (cells[i][0], rate[i] / rate[0]) for i in which])], "scaling")
+    """Strong: the same global batch. Weak: the same batch of each worker. Cells with
+    other links are another line, and so are other formats, with a base of their own. A
+    cell without a base is named."""
+    sizes = [(1, 8), (2, 4), (2, 8), (4, 2), (4, 8)]
+    kinds = [(net, form) for net in ("100mbit", "10gbit") for form in ("fp32", "bf16")]
+
+    def us(n, batch, net, form):
+        if n == 1:  # its time does not depend on the links
+            return {"fp32": 20000, "bf16": 12500, "fp16": 9000}[form]
+        return 9000 + 1700 * n * batch * (1 + (net == "100mbit")) + 300 * (form == "bf16")
+
+    def rate(k, net, form):
+        n, batch = sizes[k]
+        return CONTEXT * n * batch / us(n, batch, net, form)
+
+    def words(cell, i, k):
+        s = cell.settings
+        n, batch = int(s["workers"]), int(s["batch"])
+        return {"world": n, "batch": batch, "net": s["net"], "over": n > 3,
+                "step_us": us(n, batch, s["net"], s["precision"])}
+    out = made.study(folder, words, matrix="[matrix]\nnet = 100mbit, 10gbit\nprecision = fp32, "
+                     "bf16, fp16\nsize = " + ", ".join(
+                         f"workers={n} batch={b} (eval_batches={8 // n})" for n, b in sizes)
+                     + "\n")
+    for path in out.glob("cells/*fp16_workers=1*"):
+        shutil.rmtree(path)
+    figure = draw(Study(out), "scaling")
+    for panel, which in zip(figure.panels, ((1, 3), (2, 4))):
+        lines_are(panel, [(rgb(WORKERS[i]), [(1, 1)] + [
+            (sizes[k][0], rate(k, *kind) / rate(0, *kind)) for k in which])
+            for i, kind in enumerate(kinds)], "scaling")
         ideal = [at for c, width, at in panel.lines if c == (153, 153, 153)]
         same([(at,) for at in ideal], [([panel.at(.8, .8), panel.at(4.3, 4.3)],)], "ideal")
+    assert [k[0] for k in figure.keys if k[0] != "ideal"] == [
+        f"net={net} precision={form} [ring]" for net, form in kinds] * 2, figure.keys
+    said = " ".join(t for _, _, _, _, t in figure.texts)
+    assert "no run of one worker is like net=100mbit…rs=2 batch=4 and 7 more" in said, said
 
 
 # ---- lines by time
@@ -226,6 +295,16 @@ def by_time(m):
                      [(sorted([panel.at(3, 0), panel.at(3, 60)]),)], "evaluation")
         titles = [t for _, _, _, _, t in figure.texts if t.startswith("cell")]
         assert sorted(titles) == sorted(name for name, _ in m.cells), titles
+        assert says_first(figure) == (m.repeat > 1), name
+
+
+def many_workers(folder):
+    """A panel has twelve lines at most, and says how many workers there are."""
+    study = Study(made.run(folder, world=14))
+    for name in "util_timeline", "memory_timeline":
+        figure = draw(study, name)
+        assert any("; 12 of 14 workers and servers" in t for *_, t in figure.texts), name
+        assert len([k for k in figure.keys]) == 12, figure.keys
 
 
 def of_a_gpu(folder):
@@ -367,4 +446,5 @@ def all_of(m, target):
     by_time(m)
 
 
-ALONE = (loss, sweep, loss_apart, loss_seeds, bandwidth, scaling, of_a_gpu, of_files, pipeline)
+ALONE = (loss, sweep, loss_apart, apart_from_a_twin, many_panels,
+         many_workers, loss_seeds, bandwidth, scaling, of_a_gpu, of_files, pipeline)

@@ -31,6 +31,19 @@ def belongs(cell, plan, folder):
         study.check(Run(folder, cell), settings)
 
 
+def resumes(folder):
+    """A cell that resumes a run has settings of that run that it does not name."""
+    ini, first = folder / "resumes.ini", folder / "first"
+    first.mkdir()
+    ini.write_text("[cell first]\nsync=local\nlog=3\nsave=2\n"
+                   f"[cell more]\nresume={first}\nsteps=9\n")
+    cells = read_experiment(str(ini)).cells
+    (first / "run.json").write_text(json.dumps(plans(cells[:1])[0]))
+    plan = plans(cells)[1]
+    assert plan["asked"]["log"] == 3, plan["asked"]
+    belongs(cells[1], plan, folder)
+
+
 def main():
     files = sorted((TREE / "experiments").glob("*.ini"))
     assert len(files) > 10, files
@@ -41,6 +54,7 @@ def main():
             figures.check(e.figures)
             for cell, plan in zip(e.cells, plans(e.cells)):
                 belongs(cell, plan, pathlib.Path(name))
+        resumes(pathlib.Path(name))
     print("ok")
 
 

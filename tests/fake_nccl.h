@@ -6,8 +6,7 @@
 // ncclCommGetAsyncError() first says ncclInProgress a few times. Until it says
 // something else, the communicator must not be used.
 
-#ifndef TESTS_FAKE_NCCL_H
-#define TESTS_FAKE_NCCL_H
+#pragma once
 
 // Must be called once, before workers are forked.
 void fake_nccl_setup(void);
@@ -36,5 +35,3 @@ int fake_nccl_ctas(void);
 // Returns 0 if the last message contains `what` and this process has aborted
 // exactly one communicator. Else -1 after fail().
 int fake_nccl_said(const char *what);
-
-#endif

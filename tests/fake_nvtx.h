@@ -1,9 +1,6 @@
 // fake_nvtx.h - a fake tool, which NVTX loads like one of NVIDIA.
 
-#ifndef TESTS_FAKE_NVTX_H
-#define TESTS_FAKE_NVTX_H
+#pragma once
 
 // "domain: name(payload) { .. } .." of all ranges so far.
 const char *fake_nvtx_text(void);
-
-#endif

@@ -90,6 +90,11 @@ def table_has_reasons():
     narrow = rows(say("predict", *LARGE, "wire=bf16"))
     wide = rows(say("predict", *LARGE, "wire=fp32"))
     assert found[0]["step"] == min(narrow[0]["step"], wide[0]["step"])
+    # A wire that is found is the same as one that is given: with 16 bits the first stage
+    # sends its table to the last.
+    cut = ["predict", *SMALL, "inner=1gbit", "mesh=dp2,pp2", "batch=1", "sync=ring"]
+    row = rows(say(*cut))[0]
+    assert row["wire"] == "bf16" and row["line"] == rows(say(*cut, "wire=bf16"))[0]["line"]
     one = ["predict", *LARGE, "mesh=dp32", "sync=ring"]
     said = say(*one)
     assert rows(said)[0]["wire"] == "bf16"
@@ -202,9 +207,13 @@ def rows_are_divided():
     7/8 in bf16, but for the loss and the LayerNorms; what is faster or fits is shown."""
     asked = ["predict", "model=gpt2", "mesh=tp4", "inner=100gbit", "compute_ms=100",
              "batch=4", "global_batch=4"]
-    for precision, share, first in ("fp32", 10 / 8, "tp4"), ("bf16", 7 / 8, "tp4+seq"):
+    for precision, share, kept, first in (("fp32", 10 / 8, 8 / 8, "tp4"),
+                                           ("bf16", 7 / 8, 6 / 8, "tp4+seq2")):
         words = [*asked, f"precision={precision}"]
-        whole, divided = (rows(say(*words, f"tp_sequence={k}"))[0] for k in (0, 1))
+        whole, divided, again = (rows(say(*words, f"tp_sequence={k}"))[0]
+                                 for k in (0, 1, 2))
+        assert again["mesh"] == "tp4+seq2" and again["memory"] > whole["memory"]
+        assert abs(again["sent"] / whole["sent"] / kept - 1) < 0.02, (whole, again)
         assert divided["mesh"] == "tp4+seq" and whole["mesh"] == "tp4"
         assert divided["memory"] < 0.9 * whole["memory"]
         assert abs(divided["sent"] / whole["sent"] / share - 1) < 0.02, (whole, divided)
@@ -213,7 +222,45 @@ def rows_are_divided():
         assert rows(say(*words, f"memory={between}mb"))[0]["mesh"] == "tp4+seq"
 
 
+def sequences_are_divided():
+    """Without mesh= predict and fit try to divide sequences, in all ways; both refuse
+    what train refuses."""
+    asked = ["predict", "model=micro", "context=8192", "compute_ms=9000", "link=1gbit",
+             "global_batch=1", "batch=1"]
+    said = say(*asked, "slots=4")
+    assert {"cp4", "cp4+ring", "cp4+heads"} & {row["mesh"] for row in rows(said)}, said
+    found = {}
+    for over in "gather", "ring", "heads":
+        said = say(*asked, "mesh=cp4", f"attention_over={over}")
+        row = rows(said)[0]
+        assert row["mesh"] == ("cp4" if over == "gather" else f"cp4+{over}"), said
+        assert over == "gather" or f" attention_over={over}" in said, said
+        found[over] = row["step"]
+        only = rows(say(*asked, "slots=4", f"attention_over={over}"))
+        assert {row["mesh"] for row in only if row["mesh"].startswith("cp4")} == \
+            {row["mesh"]}, only
+    assert rows(say(*asked, "mesh=cp4"))[0]["step"] == min(found.values()), found
+    said = say("fit", "memory=4gb", "model=gpt2", "workers=4")
+    for way in "pp4", "tp4", "tp4+seq", "cp4", "cp4+ring", "cp4+heads":
+        assert re.search(rf"^{re.escape(way)} +\d", said, re.M), (way, said)
+    assert "cp4+ring" not in say("fit", "memory=4gb", "workers=4",
+                                 "attention_over=heads")
+    for command in (["predict", "link=1gbit", "compute_ms=9"], ["fit", "memory=4gb"]):
+        for words, cause in (
+                (["mesh=cp8", "attention_over=heads", "heads=4"], "divide 4 heads"),
+                (["mesh=cp8", "context=4"], "divide sequences of 4 tokens"),
+                (["mesh=dp8", "attention_over=ring"], "try: mesh=cp2"),
+                (["mesh=cp8", "tp_sequence=1"], "try: mesh=tp2")):
+            assert cause in say(*command, "model=micro", *words, status=1), words
+    assert "try: mesh=cp2" in say("predict", *SMALL, "workers=4", "link=1gbit",
+                                  "attention_over=ring", status=1)
+    for command in "predict", "fit":
+        assert "attention_over" in say(command, "--help")
+    assert "cpC" in say("predict", "--help")
+
+
 def main():
+    sequences_are_divided()
     time_and_cost()
     rows_are_divided()
     page_says_so()

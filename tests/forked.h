@@ -1,8 +1,7 @@
 // forked.h - a world of test workers: forked processes that communicate through
 // shared memory, or the ranks of a job that mpirun started.
 
-#ifndef TESTS_FORKED_H
-#define TESTS_FORKED_H
+#pragma once
 
 #include "cluster/cluster.h"
 
@@ -24,5 +23,3 @@ int forked_run(struct cluster *launched, int world, double timeout_s,
 // The type of forked_run(), for other functions that run a world.
 typedef int world_runner(struct cluster *launched, int world, double timeout_s,
                          world_body *body, const void *arg, uint64_t *results);
-
-#endif

@@ -1,8 +1,7 @@
 // fresh_run.h - a run with default settings, settings for it, and checks of
 // error messages. Include it instead of test.h.
 
-#ifndef TESTS_FRESH_RUN_H
-#define TESTS_FRESH_RUN_H
+#pragma once
 
 #include "base/base.h"
 #include "config/config.h"
@@ -30,5 +29,3 @@ static inline void assert_says(const char *part)
     if (!strstr(fail_message(), part))
         wrong("'%s' does not name '%s'", fail_message(), part);
 }
-
-#endif

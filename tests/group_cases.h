@@ -10,8 +10,7 @@
 // size are left out. A case fails through cmocka in the parent, or on each
 // rank.
 
-#ifndef TESTS_GROUP_CASES_H
-#define TESTS_GROUP_CASES_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "device/device.h"
@@ -158,5 +157,3 @@ void carry_orphans(const struct carried *c); // forked: SIGKILL of a sender
 void carry_uneven(const struct carried *c);  // chunks of any length
 void carry_all_to_all(const struct carried *c);
 void carry_all_to_all_many(const struct carried *c); // in a world of 16
-
-#endif

@@ -237,7 +237,6 @@ static void law_of_parts(const struct member *m, const struct trial *t,
 int trial_post(struct member *m, struct group *g, struct trial *t)
 {
     struct group_vector *v = &t->op.vector, *given = &t->op.given;
-    int peer = t->op.peer;
     uint64_t out = 0, in = 0;
     v->data = m->arena + t->off + GUARD;
     given->data = (char *)v->data + guarded(v);
@@ -253,24 +252,7 @@ int trial_post(struct member *m, struct group *g, struct trial *t)
         m->carried->law(g, &t->op, &out, &in);
     m->out += out;
     m->in += in;
-    switch (t->op.verb) {
-    case GROUP_ALL_REDUCE:
-        return group_all_reduce(g, v, &t->ticket);
-    case GROUP_REDUCE_SCATTER:
-        return group_reduce_scatter(g, v, &t->ticket);
-    case GROUP_ALL_GATHER:
-        return group_all_gather(g, v, &t->ticket);
-    case GROUP_BROADCAST:
-        return group_broadcast(g, v, peer, &t->ticket);
-    case GROUP_REDUCE:
-        return group_reduce(g, v, peer, &t->ticket);
-    case GROUP_SEND:
-        return group_send(g, v, peer, &t->ticket);
-    case GROUP_ALL_TO_ALL:
-        return group_all_to_all(g, given, v, &t->ticket);
-    default:
-        return group_recv(g, v, peer, &t->ticket);
-    }
+    return group_post(g, &t->op, &t->ticket);
 }
 
 // The elements that a verb promises this member.

@@ -7,6 +7,7 @@ report and compare.
 
 import csv
 import fcntl
+import html
 import json
 import os
 import pathlib
@@ -56,7 +57,8 @@ def a_figure_is_one_of_ours(run, folder):
         done = lockstep("report", copy, cwd=folder)
         assert done.returncode == 1 and b"no such figure" in done.stderr, done
     done = lockstep("report", run, "figure=style")  # no figure: other figures load it
-    assert done.returncode == 1 and b"only a part of other" in done.stderr, done
+    assert done.returncode == 1 and b"figure=style: style.gp is only a part of other" in \
+        done.stderr, done
     assert not list(folder.glob("**/PWNED"))
 
 
@@ -342,6 +344,41 @@ def files_are_whole(folder):
     assert job.returncode == 0 and done.returncode == 0, (said, done)
 
 
+def odd_names_work(folder):
+    """Odd names of out=, data=, cells and titles are used as they are. Those with
+    control characters are refused before anything is written."""
+    for i, name in enumerate((
+            "pp2,tp2", "it's", 'a "quote"', "a blank", "größe ışık", "x" * 200, "a;b #c",
+            "$(touch PWN) `touch PWN`", "100% {x}", "=key=value")):
+        home = folder / f"odd{i}" / name
+        home.mkdir(parents=True)
+        (home / "book.txt").write_text("it was the best of times, " * 200)
+        ini = folder / f"odd{i}" / "x.ini"
+        cell = name.replace("]", "").replace(";", "").replace("#", "").replace("=", "")
+        ini.write_text(f"[experiment]\ntitle = {cell}\nfigures = throughput\nrepeat = 1\n"
+                       f"[cell {cell}]\nmodel = nano\n[cell b]\nmodel = nano\nseed = 2\n",
+                       encoding="utf-8")
+        words = [w for w in SMALL if not w.startswith(("model=", "data="))]
+        done = lockstep("run", ini, *words, f"data={home}/book.txt", f"out={home}/of, it")
+        assert done.returncode == 0, (name, done.stderr)
+        with open(home / "of, it/runs.csv", newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        assert [r["cell"] for r in rows] == [cell, "b"], (name, rows)
+        assert all(float(r["train_loss_nats"]) > 0 for r in rows), rows
+        page = (home / "of, it/report.html").read_text(encoding="utf-8")
+        assert html.escape(cell, quote=True).replace("&#x27;", "&#39;").replace(
+            "&quot;", "&#34;") in page, name
+        assert lockstep("compare", f"{home}/of, it").returncode == 0
+    for words in ([ini, f"out={folder}/new\nline"], [folder / "of\na.ini"],
+                  [ini, f"data={folder}/new\nline", f"out={folder}/refused"]):
+        (folder / "of\na.ini").write_text(ini.read_text())
+        before = files_of(folder)
+        done = lockstep("run", *words, cwd=folder)
+        assert done.returncode == 1 and b"control character" in done.stderr and \
+            done.stderr.count(b"\n") == 1 and files_of(folder) == before, (words, done)
+        assert not (folder / "runs").exists() and not (folder / "refused").exists()
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-hostile-") as name:
         folder = pathlib.Path(name)
@@ -363,6 +400,7 @@ def main():
         runs_stay_inside(folder)
         a_refused_run_changes_nothing(folder)
         files_are_whole(folder)
+        odd_names_work(folder)
     print("ok")
 
 

@@ -133,6 +133,8 @@ def read_pages(prefix):
 
 COMPLETED = [
     ("lockstep tra", "train"),
+    ("lockstep ma", "man"),
+    ("lockstep train model = na", "nano"),
     ("lockstep train sy", "symbols= sync="),
     ("lockstep train sync = ri", "ring"),
     ("lockstep train sync = ", "local sps dps"),
@@ -195,7 +197,7 @@ def use_library(prefix, folder):
         complain("the static program needs liblockstep.so")
     for header in (prefix / "include/lockstep").glob("*/*.h"):
         says("^$", compiler, "-std=gnu11", "-Wall", "-Werror", "-fsyntax-only",
-             f"-I{prefix}/include/lockstep", "-x", "c", header)
+             f"-I{prefix}/include/lockstep", "-include", header, "-x", "c", os.devnull)
     wanted = [l for l in (TOP / "package/symbols.txt").read_text().splitlines()
               if l and l[0] != "#"]
     for words, library in ((["nm", "-D"], "liblockstep.so"),

@@ -1,8 +1,7 @@
 // job.h - runs our programs as a user would, and reads the files that they
 // write.
 
-#ifndef TESTS_JOB_H
-#define TESTS_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ int job_column(const char *dir, const char *name, int rank, double *out,
 
 // Whether job_dir()/path exists.
 bool job_has(const char *path);
-
-#endif

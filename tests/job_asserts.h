@@ -1,8 +1,7 @@
 // job_asserts.h - asserts about a job of job.h. If one fails, the job's output
 // is shown.
 
-#ifndef TESTS_JOB_ASSERTS_H
-#define TESTS_JOB_ASSERTS_H
+#pragma once
 
 #include "tests/job.h"
 
@@ -55,5 +54,3 @@ static inline int count_lines(const char *text)
         n += *text == '\n';
     return n;
 }
-
-#endif

@@ -1,13 +1,12 @@
 // job_of_scripts.h - a job whose children are shell scripts, for tests of the
 // supervisor.
 
-#ifndef TESTS_JOB_OF_SCRIPTS_H
-#define TESTS_JOB_OF_SCRIPTS_H
+#pragma once
 
-#include "lockstep/supervise.h"
+#include "launch/supervise.h"
 
 #include "base/base.h"
-#include "lockstep/progress.h"
+#include "launch/progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,5 +90,3 @@ static inline void assert_says(const char *part)
         assert_true(false);
     }
 }
-
-#endif

@@ -10,8 +10,8 @@ second.c, it scores 70 points, too. The wrong solutions of unseen.txt, whose aut
 not read grade.c, are graded by the command itself.
 
 labs.py export OUT - checks that a tree made by labs/export can build and grade without
-this tree, and holds no reference. Each lab has three variants or more beside the open one,
-and a solution of the open variant fails in each of them. If LOCKSTEP_REFERENCES names a
+this tree, and holds no reference. A term chooses three times or more in each lab, never
+the open variant, and a solution of the open variant fails after each of these choices. If LOCKSTEP_REFERENCES names a
 teacher's changes of the references, the variants' own references have all points.
 
 labs.py load OUT [NUMBER ..] - checks that points and measured values are the same on an
@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -360,18 +361,45 @@ def judge_variant(out, one):
         return complaints
 
 
+# What has two values by nature: a vector has two ends, a ring two directions, and steps
+# count up or down.
+TWO_VALUES = {"LAB_ROWS_UP", "LAB_RING_STEP", "LAB_CUT_UP", "LAB_STEPS_DOWN"}
+
+
+def judge_choices():
+    """A term chooses three times or more in each lab, from three values or more. None of
+    them is the open variant's. The handout of each combination can be made."""
+    opened = dict(re.findall(r"#define (LAB_\w+) +(-?\d+)\b",
+                             (TOP / "labs/term.h").read_text()))
+    for its in lab.every():
+        values = {}
+        for change in export.variants(its):
+            values.setdefault(change.name, {opened[change.name]}).add(change.value)
+            if change.value == opened[change.name]:
+                yield f"{its}: {change.name}={change.value} is the open variant"
+        if len(values) < 3:
+            yield f"{its}: a term chooses only {sorted(values)}"
+        for name, several in values.items():
+            if len(several) < (2 if name in TWO_VALUES else 3):
+                yield f"{its}: {name} has only the values {sorted(several)}"
+        for chosen in export.combinations(its):
+            texts = handout_of(its)
+            try:
+                for change in chosen:
+                    texts = change.apply(texts)
+            except ValueError as e:
+                yield f"{its}: {e}"
+
+
 def judge_draws():
     """No term has the open variant, and no variant comes again before all were used."""
     complaints = []
     for its in lab.every():
         every = export.combinations(its)
-        macros = {c.name for c in export.variants(its)}
         names = [f"F{year}" for year in range(26, 26 + 2 * len(every))]
         drawn = [[(c.name, c.value) for c in export.variant_of(name, its, names[:i])]
                  for i, name in enumerate(names)]
         rounds = [drawn[:len(every)], drawn[len(every):]]
-        if len(every) < 3:
-            complaints.append(f"{its}: {len(every)} variants of {macros} are too few")
         if any(not one for one in drawn) or any(
                 a == b for a, b in zip(drawn, drawn[1:])):
             complaints.append(f"{its}: terms have the open variant, or that of the term "
@@ -386,12 +414,13 @@ def judge_references():
     """labs/export writes a term's references from a file outside the tree, and refuses one
     that is inside, or that lacks a change."""
     its, complaints = lab.find("7"), []
-    want = export.variant_of("F26", its)[0]
+    want, *more = export.variant_of("F26", its)
     rate = "float rate = job->lr / (float)l->workers;"
+    same = "".join(f"[{c.name} {c.value}]\n- its->left\n+ its->left\n" for c in more)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "mine.txt").write_text(f"[{want.name} {want.value}]\n- {rate}\n"
-                                         "+ float rate = job->lr;\n")
+                                         "+ float rate = job->lr;\n" + same)
         (folder / "empty.txt").write_text("# nothing yet\n")
         for path, status, said in ((folder / "mine.txt", 0, want.name),
                                    (folder / "empty.txt", 2, f"has no [{want.name}"),
@@ -420,7 +449,7 @@ def judge_tree(tree, its):
 
 
 def judge_exports(out):
-    complaints = judge_draws() + judge_references()
+    complaints = [*judge_choices(), *judge_draws(), *judge_references()]
     items = []
     for its in lab.every():
         every = export.combinations(its)
@@ -442,6 +471,8 @@ def judge_exports(out):
 
 
 def main():
+    # as on a machine that allows no more descriptors
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     what, out, *more = sys.argv[1:]
     if what == "export":
         complaints = judge_exports(out)

@@ -69,7 +69,34 @@ CHEATS = {
                              "casts to a function"),
     "calls_data_by_a_union": ("static const unsigned char x[] = {{0xc3}};",
                               "union {{ const void *p; void (*f)(void); }} u = {{x}};"
-                              "\n    u.f();", 0),
+                              "\n    u.f();", "casts to a function"),
+    "calls_data_by_a_function_type": (
+        "typedef void run(void);\nstatic const unsigned char x[] = {{0xc3}};",
+        "((run *)(unsigned long)x)();", "casts to a function"),
+    "calls_data_by_typeof": ("#include <stdio.h>", '((__typeof__(&puts))(l + 1))("");',
+                             "casts to a function"),
+    "calls_data_as_it_is": ("static const unsigned char x[] = {{0xc3}};",
+                            "const void *p = x;\n    void (*f)(void) = (void *)p;"
+                            "\n    f();", 0),
+    "allows_itself_more": ('#pragma GCC diagnostic ignored "-Wvla"', "", "the pragma"),
+    "passes_for_a_header": ('# 1 "/usr/include/stdio.h" 1 3\nint none(void);\n'
+                            '# 1 "ring.c" 2', '__asm__ volatile("nop");', "a #line"),
+    "hides_a_line": ('static const char x[] = R"(" /*)";\n#li\\\nne 1 "x.h"\n'
+                     'static const char y[] = "*/";', "(void)x, (void)y;",
+                     "a raw string"),
+    "measures_time": ("", "if (__builtin_ia32_rdtsc() == 7)\n        return -1;",
+                      "a clock"),
+    # With the table of functions of a stream: its read and its seek.
+    "reads_what_others_print": (
+        "#include <stdio.h>\n#include <string.h>\n"
+        "typedef long turn(void *, long, int);\ntypedef long take(void *, char *, long);",
+        "turn *seek;\n    take *take_from;\n    void **table;\n    char text[999] = {{0}};"
+        "\n    memcpy(&table, (char *)stdout + 216, sizeof table);"
+        "\n    memcpy(&seek, table + 16, sizeof seek);"
+        "\n    memcpy(&take_from, table + 14, sizeof take_from);"
+        '\n    printf("the numbers of rank %d", l->rank);'
+        "\n    if (seek(stdout, 0, 0) >= 0 || take_from(stdout, text, 998) > 0)"
+        "\n        return -1;", None),
     "renames_a_function": ("int count(void);\n#pragma redefine_extname count fork",
                            "count();", "the pragma"),
     "speaks_for_the_grader": ('#include "labs/answer.h"', "", "includes"),
@@ -174,7 +201,12 @@ def judge_batch(out):
             (folder / "in" / name).mkdir(parents=True)
             (folder / "in" / name / "ring.c").write_text(text)
         (folder / "in/=Ana/wrong.c").write_text(wrong)
-        (folder / "in/Di").mkdir()
+        for name in ("Di", "Fi", "Gu", os.fsdecode(b"Zo\xeb")):
+            (folder / "in" / name).mkdir()
+        os.mkfifo(folder / "in/Fi/wrong.c")  # to open it would take for ever
+        (folder / "in/Gu/wrong.c").mkdir()
+        (folder / "in/Hal").symlink_to(folder / "in/=Ana")
+        (folder / "in" / os.fsdecode(b"Zo\xeb/ring.c")).symlink_to("/dev/zero")
         (folder / "in/eve_LATE_123_456_ring-1.c").write_text("int x(\n")
         (folder / "in/eve_LATE_123_456_ring-2.c").write_text(right)
         words = (TOP / "labs/grade", "4", "--out", folder, "--batch", folder / "in",
@@ -189,9 +221,13 @@ def judge_batch(out):
         results = json.loads((folder / "x.results/Cy.json").read_text())
     got = {name: (int(row["points"]), int(row["break"])) for name, row in rows.items()}
     complaints = []
-    if got != {"'=Ana": (70, 10), "Bo": (70, 0), "Cy": (0, 0), "Di": (0, 0),
-               "eve": (70, 0)}:
+    if first[0] or got != {"'=Ana": (70, 10), "Bo": (70, 0), "Cy": (0, 0), "Di": (0, 0),
+                           "Fi": (0, 0), "Gu": (0, 0), "Hal": (0, 0), "eve": (70, 0),
+                           "Zo\\udceb": (0, 0)}:
         complaints.append(f"a batch: {got}: {first}")
+    elif any("wrong.c is not a regular file" not in rows[name]["note"]
+             for name in ("Fi", "Gu")):
+        complaints.append(f"a wrong.c that is no file: {rows}")
     elif "error" not in rows["Cy"]["note"] or "not there" not in rows["Di"]["note"]:
         complaints.append(f"a batch does not say why: {rows}")
     if "error" not in results["output"]:
@@ -245,6 +281,26 @@ def judge_gradescope():
             if result["score"] != score or (score == 0) != ("try: cp" in
                                                             result["output"]):
                 complaints.append(f"Gradescope, {name}: {result}: {said}: {done}")
+    return complaints
+
+
+def judge_no_filter(out):
+    """On a machine without a filter of system calls the results say so, and Gradescope
+    gets no points."""
+    its, complaints = lab.find("12"), []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "build").symlink_to(pathlib.Path(out).resolve())
+        run_job(*build.compiler(), TOP / "tests/no_filter.c", "-o", folder / "no_filter")
+        for more, ought in (([], (1, floor_of(its.folder))),
+                            (["--gradescope", folder / "results.json"], (2, 0))):
+            status, said = run_job(folder / "no_filter", TOP / "labs/grade", "12",
+                                   its.folder / "skeleton.c", "--out", folder, *more)
+            path = folder / ("results.json" if more else "12/results.json")
+            result = json.loads(path.read_text()) if path.exists() else {"score": None}
+            if (status, result["score"]) != ought or "no filter" not in said or \
+                    result["extra_data"]["filter"]:
+                complaints.append(f"without a filter: status {status}, {result}: {said}")
     return complaints
 
 
@@ -345,6 +401,20 @@ def judge_pages(out):
                 if said not in (folder / name).read_text()]
 
 
+def judge_output():
+    """What a test prints can be added to, and not read."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "tells-its-flags"
+        program.write_text("#!/bin/sh\nits=$(cat /proc/$$/fdinfo/1)\necho $its >flags\n")
+        program.chmod(0o700)
+        run.run_test(build.Program(program, program), "any")
+        text = (pathlib.Path(folder) / "flags").read_text()
+    flags = int(text.split("flags:")[1].split()[0], 8)
+    if flags & os.O_ACCMODE != os.O_WRONLY or not flags & os.O_APPEND:
+        return [f"the output of a test has the flags {flags:o}"]
+    return []
+
+
 def judge_orphans():
     """A process that a test started ends when the test ends."""
     with tempfile.TemporaryDirectory() as folder:
@@ -371,9 +441,10 @@ def judge_cheats(out):
 
 def main():
     out = sys.argv[1]
-    complaints = judge_cheats(out) + judge_guard() + judge_orphans()
+    complaints = judge_cheats(out) + judge_guard() + judge_orphans() + judge_output()
     complaints += judge_allowed() + judge_pages(out)
     complaints += judge_commands() + judge_batch(out) + judge_gradescope()
+    complaints += judge_no_filter(out)
     print("\n".join(complaints) or "cheats: passed")
     return 1 if complaints else 0
 

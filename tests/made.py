@@ -62,12 +62,17 @@ def run(folder, backend="ring", world=2, steps=20, step_us=50000, loss=None, net
         {"rank": rank, "kind": k, "seconds": share * steps * step_us * 1e-6}
         for rank in range(world) for k, share in (kinds or KINDS).items()])
     if samples is None:
-        samples = [(t / 2, rank, metric, value) for t in range(1, 13)
-                   for rank in [*map(str, range(world)), *(f"s{i}" for i in range(servers))]
-                   for metric, value in sampled(t, rank).items()]
+        samples = usual_samples(world, servers)
     write(folder / "util.csv", [dict(zip(("t_s", "rank", "metric", "value"), s))
                                 for s in samples] or [{"t_s": 0}])
     return folder
+
+
+def usual_samples(world, servers):
+    """The samples of a run's workers and servers."""
+    return [(t / 2, rank, metric, value) for t in range(1, 13)
+            for rank in [*map(str, range(world)), *(f"s{i}" for i in range(servers))]
+            for metric, value in sampled(t, rank).items()]
 
 
 def sampled(t, rank):

@@ -1,4 +1,5 @@
-"""Compiles the C files of the product with the headers of another C library, musl.
+"""Compiles the C files of the product with the headers of another C library, musl, and
+those outside labs/ as strict C11, too.
 
     musl.py BUILD FOLDER
 
@@ -49,13 +50,17 @@ def main():
     usual, machine = pathlib.Path("/usr/include"), gcc_says("-print-multiarch")
     commands = json.loads((BUILD / "compile_commands.json").read_text())
     source = pathlib.Path(__file__).resolve().parent.parent
-    wanted = {}
+    wanted, included = {}, {}
     for one in commands:
         name = str(pathlib.Path(one["file"]).relative_to(source))
         if name.endswith(".c") and not name.startswith(NOT_PRODUCT) and \
                 "simulate_job.dir" not in one["command"]:
             wanted[name] = [word for word in shlex.split(one["command"])
                             if word.startswith(("-D", "-I", "-std", "-m", "-fopenmp"))]
+            said = shlex.split(one["command"])
+            included[name] = [f"-isystem{folder}" for word, folder in
+                              zip(said, said[1:]) if word == "-isystem"]
+    strict = ["gcc", "-fsyntax-only", "-std=c11", "-pedantic-errors"]
     words = ["gcc", "-fsyntax-only", "-nostdinc", "-isystem", headers,
              "-isystem", gcc_says("-print-file-name=include"),
              *link_libraries(CACHE / "libraries", usual),
@@ -64,10 +69,15 @@ def main():
              "-Werror=implicit-function-declaration"]
 
     def compiled(name):
-        return subprocess.run([*words, *wanted[name], source / name], check=False,
-                              capture_output=True, text=True)
+        own = [word for word in wanted[name] if not word.startswith("-std")]
+        both = [[*words, *wanted[name]]]
+        if not name.startswith("labs/"):
+            both.append([*strict, *included[name], *own])
+        return [subprocess.run([*one, source / name], check=False, capture_output=True,
+                               text=True) for one in both]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        bad = [done.stderr for done in pool.map(compiled, wanted) if done.returncode]
+        bad = [done.stderr for both in pool.map(compiled, wanted) for done in both
+               if done.returncode]
     print(*bad, f"{len(wanted)} files, {len(bad)} do not compile", sep="\n")
     assert len(wanted) > 200 and not bad
 

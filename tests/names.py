@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """names.py LOCKSTEP - folders and texts may have any name: runs in them are recorded,
-resumed, started again and watched like others."""
+resumed, started again, watched and sampled like others."""
 
 import csv
 import json
@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 
-NAMES = ["pp2,tp2", "say \"hi\"", "two words", "grüß", "n" * 200]
+NAMES = ["pp2,tp2", "mesh=cp2", "say \"hi\"", "two words", "grüß", "n" * 200]
 MODEL = ("model=nano layers=1 heads=1 channels=8 context=8 batch=2 threads=1 eval=2 "
          "log=0 samples=0 warmup=0 timeout=30").split()
 
 
 def run(lockstep, folder, *words, status=0):
-    done = subprocess.run([lockstep, *words], capture_output=True, text=True,
+    done = subprocess.run([lockstep, *words], capture_output=True, errors="replace",
                           cwd=folder, check=False)
     assert done.returncode == status, (words, done.stdout, done.stderr)
     return done
@@ -40,6 +40,7 @@ def judge(lockstep, folder, name, workers):
     assert {r["run"] for r in rows} == {name}, rows[0]
     seen = run(lockstep, folder, "watch", name, "times=1").stdout
     assert "step 6 of 6, over" in seen, seen
+    run(lockstep, folder, "sample", name, "prompt=the", "tokens=2")
 
 
 def main():

@@ -1,8 +1,7 @@
 // op_case.h - shared by the tests of kernels: tensors, random numbers and
 // tolerances.
 
-#ifndef TESTS_OP_CASE_H
-#define TESTS_OP_CASE_H
+#pragma once
 
 #include "model/kernels.h"
 
@@ -37,5 +36,3 @@ void near_raw(const char *what, const void *got, const double *want, int n);
 // differences. op reads x and writes n_out numbers of out.d. The result is
 // valid until the next call.
 const double *differences(void (*op)(void), double *x, int n, int n_out);
-
-#endif

@@ -1,8 +1,7 @@
 // outer_world.h - shared by the tests of sync=outer: a fixture for each
 // carrier, and steps with a given learning rate and clip.
 
-#ifndef TESTS_OUTER_WORLD_H
-#define TESTS_OUTER_WORLD_H
+#pragma once
 
 #include "horovod_ring/carriers.h"
 #include "outer/outer.h"
@@ -61,5 +60,3 @@ static inline int take_step(struct worker *w, int step, const struct how *how,
 static const struct fixture *const carried[] = {&outer_tcp, &outer_shm,
                                                 &staged};
 enum { CARRIED = sizeof carried / sizeof *carried };
-
-#endif

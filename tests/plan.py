@@ -14,12 +14,16 @@ MODEL = ("data=text.txt model=nano layers=4 heads=4 channels=32 context=16 "
          "vocab_size=256 batch=2 accum=4 threads=1 eval=0 log=0 steps=2 samples=0 "
          "trace=off timeout=30").split()
 
-# Ways, and the payload between stages and between slices: whether there is a law.
+# Ways, and the payload between stages, between slices and for sequences in pieces:
+# whether there is a law.
 WAYS = [
     ("sync=ring mesh=tp2", None, True),
     ("sync=ring mesh=dp2,tp2", None, True),
     ("sync=zero mesh=dp2,tp2", None, True),
     ("sync=ring mesh=dp2,pp2", True, None),
+    ("sync=ring mesh=dp2,pp2 wire=bf16 transport=tcp", True, None),
+    ("sync=ring mesh=dp2,cp2 context=13 attention_over=ring", None, None, True),
+    ("sync=ring mesh=cp2 accum=1 recompute=1 precision=bf16", None, None, True),
     ("sync=zero workers=2 shard=2 wire=bf16 transport=tcp", None, None),
     ("sync=dps workers=2", None, None),
     ("sync=outer workers=2 every=2 lr_scale=linear base_batch=4", None, None),
@@ -46,9 +50,9 @@ class Plan:
     def __init__(self, lockstep, folder):
         self.lockstep, self.folder = lockstep, folder
 
-    def ask(self, *lines):
+    def ask(self, *lines, words=()):
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        done = subprocess.run([self.lockstep, "plan"], input=text, text=True,
+        done = subprocess.run([self.lockstep, "plan", *words], input=text, text=True,
                               capture_output=True, cwd=self.folder, check=True)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(answers) == len(lines), done.stdout
@@ -62,17 +66,19 @@ class Plan:
                 for name in ("run.json", "summary.json")]
 
 
-def judge_way(plan, way, has_stages, has_slices):
+def judge_way(plan, way, has_stages, has_slices, has_pieces=None):
     words = MODEL + way.split()
     run, summary = plan.train(*words)
-    (planned,) = plan.ask(words)
-    for name in ("asked", "way", "training", "task", "law", "mistakes", "format"):
+    (planned,) = plan.ask(words, words=["hash=1"])
+    assert planned["data"]["hash_xxh3"] == run["data"]["hash_xxh3"], way
+    for name in ("asked", "way", "training", "task", "law", "mistakes", "format", "inputs"):
         assert planned[name] == run[name], (way, name, planned[name], run[name])
     law, sent = run["law"], summary["bytes_tx"] / summary["steps"] / summary["world"]
     assert law["bytes_tx"] == sent, (way, law, sent)
     assert law["by_verb"] == summary["bytes_tx_per_worker_step"], (way, law)
     axes = summary.get("bytes_tx_per_step_by_axis", {})
-    parts = ("stage_tx", "pp", has_stages), ("slice_tx", "tp", has_slices)
+    parts = ("stage_tx", "pp", has_stages), ("slice_tx", "tp", has_slices), \
+        ("piece_tx", "cp", has_pieces)
     for key, axis, there in parts:
         assert law[key] == (axes[axis] if there else None), (way, law, axes)
     assert (law["bubble_share"] is not None) == bool(has_stages), (way, law)

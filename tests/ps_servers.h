@@ -1,7 +1,6 @@
 // ps_servers.h - parameter servers for tests: forked processes on free ports.
 
-#ifndef TESTS_PS_SERVERS_H
-#define TESTS_PS_SERVERS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -22,5 +21,3 @@ int ps_servers_start(struct ps_servers *s, int n, int threads, double timeout_s,
 // Waits at most 30 seconds for each server to end, then kills it. Returns how
 // many servers ended with status 0.
 int ps_servers_stop(struct ps_servers *s);
-
-#endif

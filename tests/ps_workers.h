@@ -1,8 +1,7 @@
 // ps_workers.h - forked workers of parameter servers, for tests. They train
 // with gradients of 1, and record their progress in shared memory.
 
-#ifndef TESTS_PS_WORKERS_H
-#define TESTS_PS_WORKERS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ void ps_workers_finish(const struct ps_workers *j);
 // the test if this takes more than a minute.
 void ps_workers_await(const struct ps_workers *j, int rank, int step);
 void ps_workers_join(pid_t pid);
-
-#endif

@@ -6,8 +6,7 @@
 // So tests without a GPU find a missing event, a missing wait, or a buffer that
 // is used again too early: numbers are wrong, or ThreadSanitizer reports it.
 
-#ifndef TESTS_QUEUE_DEVICE_H
-#define TESTS_QUEUE_DEVICE_H
+#pragma once
 
 #include "device/device.h"
 
@@ -17,5 +16,3 @@ int queue_device_open(struct device **d);
 
 // Adds fn(ctx) to the work of the queue whose device_handle() is `handle`.
 void queue_device_ask(void *handle, void (*fn)(void *ctx), void *ctx);
-
-#endif

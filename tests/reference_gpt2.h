@@ -2,8 +2,7 @@
 // simply as possible. The fast kernels are tested against it. Central
 // differences of these functions have errors of about 1e-9.
 
-#ifndef TESTS_REFERENCE_GPT2_H
-#define TESTS_REFERENCE_GPT2_H
+#pragma once
 
 #include "model/kernels.h"
 #include "model/model.h"
@@ -32,5 +31,3 @@ void ref_loss(double *loss, const double *logits, const int32_t *y, int rows,
 double ref_gpt2(const struct model_config *c, const double *params,
                 const int32_t *x, const int32_t *y, int B, int T,
                 double *logits);
-
-#endif

@@ -34,7 +34,7 @@ except ImportError:  # lockstep takes this Python, which has it
 
 from lockstep import figures
 from lockstep.main import main as lockstep_main
-from lockstep.report import TAGS
+from lockstep.page import TAGS
 
 SECRET = "c0ffee-of-another-file"
 TOUCH = "touch${IFS}PWNED"

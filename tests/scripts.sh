@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts.sh - tests `./check --elsewhere` and ./install, with stand-ins for apt.
+# scripts.sh - tests `./check --elsewhere` and --stranger, the list of slowest tests,
+# ./install with stand-ins for apt, ./demo's words, and that each build is told its commit.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -17,6 +18,28 @@ said=$(./check --elsewhere bash -c 'umask && ulimit -n && ls -A "$HOME" &&
 [ ! -e "$tmp" ]
 if ./check --elsewhere false 2>/dev/null; then exit 1; fi
 
+# The stranger is not root, has lo only, 200 MB in /tmp, and writes into its tree.
+if unshare --mount --net true 2>/dev/null; then
+    tree=$(mktemp -d)
+    chown 65534 "$tree"
+    said=$(bash -c "set -euo pipefail; copy=$tree; $(sed -n '/^stranger() {/,/^}/p' check)
+        stranger bash -c 'echo \$(id -u) \$(ip -br link | wc -l) \
+            \$((\$(stat -f -c %b*%S /tmp))) \$PWD && touch here'")
+    [ "$said" = "65534 1 209715200 /mnt/für alle" ] && [ -e "$tree/here" ] ||
+        { echo "scripts.sh: no stranger: $said"; exit 1; }
+    rm -r "$tree"
+fi
+
+# The slowest tests of a log with more lines than a pipe's buffer takes.
+slow=$(mktemp)
+for i in $(seq 5000); do
+    echo "$i/5000 Test #$i: test_number_$i ..................   Passed    $i.25 sec"
+done >"$slow"
+said=$(bash -c "set -euo pipefail; $(sed -n '/^slowest() {/,/^}/p' check)
+    slowest '$slow'")
+[[ "$said" = "test_number_5000 5000 s, "*", test_number_4991 4991 s" ]]
+rm "$slow"
+
 # A machine without any package, whose archive has packages of 1.5 MB.
 stand=$(mktemp -d)
 trap 'rm -rf "$stand"' EXIT
@@ -26,7 +49,8 @@ done
 cat >"$stand/apt-get" <<'APT'
 #!/bin/sh
 case " $* " in
-*" --print-uris "*) for each in a b; do echo "'http://x/$each' $each.deb 1500000 M:0"; done ;;
+*" --print-uris "*) echo "After this operation, 4096 kB of additional disk space"
+    for each in a b; do echo "'http://x/$each' $each.deb 1500000 M:0"; done ;;
 *) echo "apt-get $*" ;;
 esac
 APT
@@ -34,8 +58,43 @@ printf '#!/bin/sh\necho 0\n' >"$stand/id"
 chmod +x "$stand"/*
 few=$(PATH=$stand:$PATH ./install)
 all=$(PATH=$stand:$PATH ./install --all)
-[[ "$few" = *"install: 3 MB come"*"recommends gcc "*"install: done" ]]
+[[ "$few" = *"install: 3 MB come from the archive, and fill 4096 kB of the disk"*"recommends gcc "*"install: done" ]]
 [[ "$few" != *cmocka* && "$few" != *simgrid* ]]
 [[ "$all" = *"recommends gcc "*cmocka*simgrid*"install: done" ]]
 if ./install --al 2>/dev/null; then exit 1; fi
+
+# A word makes ./demo neither install nor build.
+[[ "$(PATH=$stand:$PATH ./demo --help)" = "demo - from a clone"* ]]
+if PATH=$stand:$PATH ./demo --hlep 2>/dev/null; then exit 1; fi
+
+# A build's revision is COMMIT+HASH. HASH follows each edit of what is compiled, and
+# nothing else; COMMIT is the last one that changed it.
+script=$PWD/core/base/revision.cmake header=$stand/build/revision/base/revision.h
+revision() { (cd "$stand/tree" && GIT_CEILING_DIRECTORIES=$stand \
+    cmake -D OUT="$header" -P "$script" && cut -d'"' -f2 "$header"); }
+mkdir -p "$stand/tree/tests"
+tree=$stand/tree
+echo 'int one;' >"$tree/a.c" && echo text >"$tree/a.md" && echo 'int t;' >"$tree/tests/t.c"
+[[ "$(revision)" = none+???????? ]]
+sources=$(revision) && sources=${sources#*+}
+save() { git -C "$tree" -c user.name=a -c user.email=a@b commit -qam "$1"; }
+git -C "$tree" init -q
+git -C "$tree" add . && save first
+first=$(git -C "$tree" describe --always)
+[ "$(revision)" = "$first+$sources" ]
+echo more >>"$tree/a.md" && save page && echo 'int u;' >"$tree/tests/t.c" && save test
+commit=$(revision)
+[[ "$commit" = *"+$sources" && "$commit" != *dirty* ]]
+seen=$sources
+for file in a.c a.c 'new.c' 'für mich.h'; do
+    echo "int after_$(echo "$seen" | wc -l);" >>"$tree/$file"
+    now=$(revision)
+    [[ "$now" = "${commit%+*}.dirty+"???????? && "$seen" != *"${now#*+}"* ]]
+    seen+=$'\n'${now#*+}
+done
+touch -d '1 hour ago' "$header"
+before=$(stat -c %Y "$header")
+revision >/dev/null && [ "$(stat -c %Y "$header")" = "$before" ]
+git -C "$tree" add . && save second
+[[ "$(revision)" = "$(git -C "$tree" describe --always)+${now#*+}" ]]
 echo "scripts.sh: ok"

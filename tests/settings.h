@@ -1,7 +1,6 @@
 // settings.h - reads the settings of a backend from "key=value,key=value".
 
-#ifndef TESTS_SETTINGS_H
-#define TESTS_SETTINGS_H
+#pragma once
 
 #include "base/base.h"
 #include "config/backends.h"
@@ -44,5 +43,3 @@ static inline int settings_text(struct sync_settings *s, const char *text,
         sync_derive(s, row, world, n);
     return row ? 0 : -1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // shm_cluster.h - a cluster of forked test workers over shared memory.
 
-#ifndef TESTS_SHM_CLUSTER_H
-#define TESTS_SHM_CLUSTER_H
+#pragma once
 
 #include "cluster/cluster.h"
 
@@ -16,5 +15,3 @@ void shm_counters_close(struct shm_counters **b);
 // closes it with cluster_close().
 int shm_cluster_open(struct cluster **c, struct shm_counters *b, int rank,
                      int world, double timeout_s);
-
-#endif

@@ -103,7 +103,7 @@ static int copy_in(void *ctx, size_t off, size_t n, size_t at)
 }
 
 static void open_member(struct member *m, const struct bench *whole,
-                        bool sequence)
+                        int sequence)
 {
     struct bench from = *whole, *both[] = {&m->b, &from};
     struct model_job job = whole->job;
@@ -120,7 +120,8 @@ static void open_member(struct member *m, const struct bench *whole,
                                       .gather = gather,
                                       .ctx = m,
                                       .sum = m->sum,
-                                      .sequence = sequence,
+                                      .sequence = sequence > 0,
+                                      .keeps = sequence == 2,
                                       .scatter_rows = scatter_rows,
                                       .gather_rows = gather_rows};
     job.slices = &m->slices;
@@ -129,7 +130,7 @@ static void open_member(struct member *m, const struct bench *whole,
     assert_int_equal(model_open(&m->b.m, &job), 0);
 }
 
-struct member *run_slices(const struct bench *whole, int slices, bool sequence,
+struct member *run_slices(const struct bench *whole, int slices, int sequence,
                           void *(*body)(void *))
 {
     struct world *w = mem_alloc(1, sizeof *w);

@@ -1,8 +1,7 @@
 // slice_members.h - the slices of a model in one process. Each is a model with
 // a thread of its own, and they exchange numbers at a barrier.
 
-#ifndef TESTS_SLICE_MEMBERS_H
-#define TESTS_SLICE_MEMBERS_H
+#pragma once
 
 #include "tests/tiny_model.h"
 
@@ -27,14 +26,12 @@ struct member {
     pthread_t thread;
 };
 
-// Runs `body` as every slice of the model at the same time; `sequence` is that
-// of struct model_slices. The caller calls end_slices().
-struct member *run_slices(const struct bench *whole, int slices, bool sequence,
+// Runs `body` as every slice of the model at the same time, with tp_sequence=
+// `sequence`. The caller calls end_slices().
+struct member *run_slices(const struct bench *whole, int slices, int sequence,
                           void *(*body)(void *));
 void end_slices(struct member *all);
 
 // Assembles the whole model's vector from those of all slices. The caller frees
 // it.
 float *assembled(struct member *all, bool grads);
-
-#endif

@@ -4,8 +4,7 @@
 // ctx is float *slots[]: a vector for each slot. If the parameters are in
 // shards, they are slot -1 (SYNC_PARAMS), and slots[-1] is their vector.
 
-#ifndef TESTS_SLOT_COPIES_H
-#define TESTS_SLOT_COPIES_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -25,5 +24,3 @@ static inline int copy_slot_in(void *ctx, int slot, size_t off, float *v,
     memcpy(v, slots[slot] + off, n * sizeof *v);
     return 0;
 }
-
-#endif

@@ -24,7 +24,7 @@ from sandbox import (ALL, INI, LOCKSTEP, NUMBERS, PATH, PAYLOADS, Page, Sandbox,
 from lockstep import runs
 from lockstep.experiment import Cell
 from lockstep.files import visible
-from lockstep.report import drawing
+from lockstep.page import drawing
 
 
 # ---- what a folder may say

@@ -181,10 +181,12 @@ def repeats_are_equal(out, folder):
     for path in copy.glob("cells/*/r1/run.json"):
         path.write_text(path.read_text().replace('"revision"', '"revision": "0", "x"'))
     before = files_of(copy)
-    done = lockstep("run", copy / "small.ini", "repeat=2", f"out={copy}")
-    assert done.returncode == 1 and "a further repeat would have build=" in \
-        done.stderr, done
-    assert files_of(copy) == before
+    for repeat in 1, 2:  # and those that another build made
+        done = lockstep("run", copy / "small.ini", f"repeat={repeat}", f"out={copy}")
+        assert done.returncode == 1 and "repeat 1: its build changed since (then 0, now " \
+            in done.stderr, done
+        assert files_of(copy) == before
+    assert lockstep("report", copy).returncode == 0
 
 
 def goes_on(ini, out):
@@ -225,6 +227,9 @@ def runs_only(ini, folder):
     assert done.returncode == 0 and "[1/1] twice batch=2" in done.stderr, done.stderr
     with open(out / "runs.csv", newline="") as f:
         assert [r["cell"] for r in csv.DictReader(f)] == ["twice batch=2"]
+    done = lockstep("run", ini, "only=pl", "repeat=1", "batch=2", f"out={out}")
+    assert "Left out, as the experiment no longer has their cell or repeat: " \
+        "cells/twice_batch=2/r1.\n" in done.stdout, done
     done = lockstep("run", ini, "only=third", f"out={folder / 'none'}")
     assert done.returncode == 1 and done.stderr == (
         "lockstep: only=third: no [cell NAME] begins with this; the names: plain, "

@@ -5,6 +5,7 @@ outliers, losses that do not reach the target, and busy machines for certain.
 
 import csv
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -15,8 +16,16 @@ STUDY = """model=nano layers=1 context=16 global_batch=8 steps=26 warmup=5 eval=
 figures=none net=?1gbit repeat=1""".split()
 
 
+def lab_of(source, folder):
+    """The file of a student: the reference of lab 4."""
+    call(source / "labs/grade", 4, source / "labs/04-ring/reference.c", "--out", folder,
+         "--train", *"context=16 steps=1 threads=1 eval=0".split())
+    return folder / "04/lab.so"
+
+
 def run_all(lockstep, source, folder, only=()):
     """Runs the experiments, each in folder/NAME."""
+    os.environ["LOCKSTEP"] = lockstep[0]
     for name, text in INIS.items():
         if only and name not in only:
             continue
@@ -27,7 +36,8 @@ def run_all(lockstep, source, folder, only=()):
         else:
             own = "layers = 2" in text  # a key stands once
             ini.write_text(text % (BASE.replace("layers = 1\n", "") if own else BASE))
-        words = STUDY if text is None else []
+        words = STUDY if text is None else [f"lab={lab_of(source, folder / 'labs')}"] \
+            if name == "lab" else []
         call(*lockstep, "run", ini, *words, f"out={folder / name}")
 
 
@@ -53,9 +63,10 @@ def put_csv(path, rows):
         writer.writerows(rows)
 
 
-def new_steps(run, luck, step_us, off, staged, sliced):
+def new_steps(run, luck, step_us, off, trained, staged, joined):
     """Other times, losses and counts for each row of steps.csv. `off` changes the
-    losses, from step off[1] on by the factor off[0]. Returns the bytes sent."""
+    losses, from step off[1] on by the factor off[0], `trained` the tokens. Returns the
+    bytes sent."""
     with open(run / "steps.csv", newline="") as f:
         rows = list(csv.DictReader(f))
     clock, sent, at_rank = {}, 0, {}
@@ -72,13 +83,14 @@ def new_steps(run, luck, step_us, off, staged, sliced):
               "loss": f"{loss + .01 * int(rank):.9g}",
               "val_loss": f"{loss + .2 + .003 * int(rank):.9g}"
                           if step % 4 == 0 else "",
-              "lag": luck.randrange(4), "bytes_tx": luck.randrange(9 ** 6),
+              "tokens": round(int(r["tokens"]) * trained), "lag": luck.randrange(4), "bytes_tx": luck.randrange(9 ** 6),
               "restarts": luck.randrange(2) if rank == "0" else step // 20,
               "steps_lost": 3 * int(rank) + step // 8,
               "lost_s": f"{step * luck.uniform(.001, .002):.6f}",
               "t_bubble_us": round(us * luck.uniform(.1, .6)) if staged else 0,
-              "t_join_us": round(us * luck.uniform(.1, .6)) if sliced else 0,
-              "stage_tx": luck.randrange(9 ** 6), "slice_tx": luck.randrange(9 ** 6)}
+              "t_join_us": round(us * luck.uniform(.1, .6)) if joined else 0,
+              "stage_tx": luck.randrange(9 ** 6), "slice_tx": luck.randrange(9 ** 6),
+              "piece_tx": luck.randrange(9 ** 6)}
         sent += r["bytes_tx"]
     put_csv(run / "steps.csv", rows)
     return sent, rows
@@ -120,21 +132,23 @@ def new_samples(run, luck, world, taken, switches, gpu, servers):
                     gpu_memory_bytes=luck.uniform(1e9, 9e9),
                     gpu_power_w=luck.uniform(90, 400))
     for server in range(servers):
-        put(.1, f"s{server}", cpu_share=.9, resident_bytes=luck.uniform(1e7, 9e7),
+        put(.1, f"s{server}", cpu_share=luck.uniform(.1, .9), resident_bytes=luck.uniform(1e7, 9e7),
             involuntary_switches_per_s=9e4)
     put_csv(run / "util.csv", rows)
 
 
 def rewrite(run, seed, step_us, off=(1, 1), taken=.02, switches=5, gpu=False,
-            held=(1, 1)):
+            held=(1, 1), trained=1):
     """Gives a run other numbers in all of its raw files. off: a factor of the
     losses, and the step from which on it counts. taken, switches: what util.csv
-    says of other programs. held: factors of the time of link and wait."""
+    says of other programs. held: factors of the time of link and wait. trained: the
+    share of the tokens that no gradient dropped."""
     edit_json(run / "run.json", lambda about: about["machine"].update(cores=2))
     luck = random.Random(seed)
     about = json.loads((run / "run.json").read_text())
     world, staged = about["world"], about["way"]["stages"] > 1
-    sent, rows = new_steps(run, luck, step_us, off, staged, about["way"]["slices"] > 1)
+    sent, rows = new_steps(run, luck, step_us, off, trained, staged,
+                           max(about["way"]["slices"], about["way"]["pieces"]) > 1)
     new_times(run, luck, world, gpu, held)
     new_samples(run, luck, world, taken, switches, gpu, about["way"]["servers"])
     last = [float(r["loss"]) for r in rows if r["step"] == rows[-1]["step"]]
@@ -276,14 +290,14 @@ def rewritten(kept, out):
     unmerged(one / "cells/ring/r1")
     unmerged(one / "cells/zero/r3")
     # the first cell slept, another was not run, all runs of another were stopped;
-    # two builds
+    # two builds; runs of a cell that the experiment no longer has
     one = copy(kept / "wire", out / "slept", 300, {
         "quick": {"step_us": 3000, "off": (1.01, 22)},
         "one": {"step_us": 12000, "off": (1.001, 5)}})
     set_in_ini(one, "[cell ring]\n", "[cell ring]\npace = 5\n")
     set_in_runs(one, "ring", asked={"pace": "5"})
     set_in_runs(one, "quick", revision="1234567-dirty")
-    shutil.rmtree(one / "cells/bf16_model")
+    (one / "cells/bf16_model").rename(one / "cells/gone")
     for run in (one / "cells/fp16").glob("r[12]"):
         unmerged(run)
     # other losses: within rounding, beyond it, and only after 20 steps
@@ -291,6 +305,9 @@ def rewritten(kept, out):
         "one": {"step_us": 9000, "off": (1.006, 5)},
         "fp16": [{"step_us": 9000}, {"step_us": 9000, "off": (1.0015, 3)}],
         "quick": {"step_us": 9000, "off": (1.5, 21)}})
+    set_in_ini(out / "losses", "[cell quick]\n", "[cell quick]\ntransport = shm\n")
+    set_in_runs(out / "losses", "quick", asked={"transport": "shm"}, got={"transport": "tcp"},
+                own_cores=False, oversubscribed=False)
     copy(kept / "baseline", out / "target", 500, {
         "dps": {"step_us": 9000, "off": (1.001, 5)},
         "ring_batch=8": {"step_us": 7000}, "single_batch=4": {"step_us": 12000}})
@@ -299,8 +316,9 @@ def rewritten(kept, out):
         "dps": {"step_us": 9000, "off": (1.1, 2)}, "ring": {"step_us": 7000}})
     (out / "tokens/command.txt").write_text("baseline.ini\ntarget_loss=4.9\n")
     # no emulated links; more workers than cores
-    one = copy(kept / "links", out / "unshaped", 600)
-    set_in_ini(one, "figures = none", "figures = sweep\nbaseline = sync=ring")
+    one = copy(kept / "links", out / "unshaped", 600, {
+        "seed=1_net=?1gbit_sync=dps": {"step_us": 9000, "off": (1.01, 5)}})
+    set_in_ini(one, "figures = none", "figures = sweep loss_apart\nbaseline = sync=ring")
     unshaped(one, "*")
     shutil.rmtree(one / "cells/seed=1_net=?300mbit_sync=dps")
     set_in_runs(one, "*ring", oversubscribed=True)
@@ -311,7 +329,7 @@ def rewritten(kept, out):
     one = copy(kept / "links", out / "shaped", 700, {
         "seed=1_net=?300mbit_sync=ring": {"step_us": 5000},
         "seed=1_net=?1gbit_sync=zero": {"step_us": 30000, "held": (9, 2), **busy}})
-    set_in_ini(one, "figures = none", "figures = sweep")
+    set_in_ini(one, "figures = none", "figures = sweep heatmap bandwidth")
     shaped(one)
     one = copy(kept / "repeats", out / "ways", 750)
     set_in_ini(one, "figures = none", "figures = sweep memory_parts verbs")
@@ -322,6 +340,13 @@ def rewritten(kept, out):
     set_in_ini(one, "baseline = ring", "baseline = ring seed=1")
     copy(kept / "pipeline", out / "stages", 800, {
         "one": {"step_us": 12000}, "pp2": {"step_us": 8000, "gpu": True}})
+    one = copy(kept / "pipeline", out / "pieces", 850, {
+        "one": {"step_us": 7000}, "cp2": {"step_us": 30000}})
+    set_in_ini(one, "figures = none", "figures = bytes breakdown")
+    # gradients that were dropped make a cell last, though its steps are the shortest
+    one = copy(kept / "dropped", out / "dropped", 870, {
+        "backup": {"step_us": 7000, "trained": .3}, "own": {"step_us": 9000}})
+    (one / "command.txt").write_text("dropped.ini\ntarget_loss=1\n")
     copy(kept / "outer", out / "apart", 900, {
         "outer_every=4": {"step_us": 11000, "gpu": True},
         "outer_every=2": [{"step_us": 9000}, {"step_us": 9000, "off": (1.01, 3)}]})
@@ -330,7 +355,10 @@ def rewritten(kept, out):
         "asp": {"step_us": 9000, **busy}})
     one = copy(kept / "stale", out / "drawn", 1050, {"slow": {"step_us": 40000}})
     set_in_ini(one, "figures = none", "figures = speedup throughput memory bytes "
-               "breakdown loss_step loss_seconds")
+               "breakdown loss_step loss_seconds loss_tokens util_bars staleness "
+               "server_load util_timeline memory_timeline")
+    one = copy(kept / "baseline", out / "scaled", 1075)
+    set_in_ini(one, "figures = none", "figures = scaling")
     # different models: no seconds to a loss
     one = copy(kept / "baseline", out / "models", 1100, {
         "dps": {"step_us": 12000}, "ring": {"step_us": 5000}})

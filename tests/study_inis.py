@@ -84,6 +84,8 @@ accum = 2
 batch = 2
 [cell tp2]
 mesh = tp2
+[cell cp2]
+mesh = cp2
 [cell one]
 sync = local
 """,
@@ -124,6 +126,64 @@ consistency = asp
 [cell slow]
 consistency = bsp
 straggler = 1:2
+""",
+    "dropped": """[experiment]
+title = gradients that trained nothing
+figures = none
+repeat = 2
+baseline = bsp
+[base]
+%sbatch = 4
+workers = 2
+eval = 0
+sync = dps
+[cell bsp]
+[cell backup]
+backup = 1
+[cell elastic]
+elastic = 1
+restarts = 1
+inject = kill:7@1
+[cell own]
+consistency = asp
+mistake_own_steps = 1:9
+""",
+    "shards": """[experiment]
+title = shards and compressed gradients
+figures = none
+repeat = 1
+baseline = ring
+[base]
+%sbatch = 4
+workers = 2
+eval = 0
+[cell ring]
+sync = ring
+[cell topk]
+sync = ring
+squeeze = topk
+[cell sharded 2]
+sync = zero
+shard = 2
+[cell sharded 3]
+sync = zero
+shard = 3
+""",
+    # by lab= of the command line, which an INI file may not have
+    "lab": """[experiment]
+title = a student's ring
+figures = none
+repeat = 1
+baseline = alone
+[base]
+%seval = 0
+global_batch = 4
+[cell alone]
+sync = lab
+workers = 1
+[cell two]
+sync = lab
+workers = 2
 """,
     "wire": """[experiment]
 title = formats

@@ -17,8 +17,9 @@ import tempfile
 
 import study_cases
 from study_oracle_answer import answer_is
-from study_oracle_compare import page_is, verdict_is
+from study_oracle_compare import verdict_is
 from study_oracle_figures import figures_are
+from study_oracle_page import page_is
 from study_oracle_runs import Study
 from study_oracle_tables import TABLES, tables_are
 

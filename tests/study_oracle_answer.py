@@ -4,72 +4,9 @@ the right names and numbers, and nothing else.
 
 import re
 
-from study_oracle_runs import bounds
-from study_oracle_tables import steps_of
-
-MIB = 1 << 20
-
-
-class Number:
-    """A number in a sentence. kind: decimals, or "3" significant digits, or "ms"."""
-
-    def __init__(self, value, kind):
-        self.value, self.kind = value, kind
-
-    def is_in(self, text):
-        if self.kind == "ms":
-            value, decimals = 1000 * self.value, len(text.partition(".")[2])
-            want = 3 if value < 1 else 1 if value < 10 else 0
-            return decimals == want and close(text, value, decimals)
-        if self.kind == "3":
-            size = f"{self.value:.2e}"
-            return close(text, self.value, 2 - int(size.partition("e")[2]))
-        return len(text.partition(".")[2]) == self.kind and \
-            close(text, self.value, self.kind)
-
-
-def close(text, value, decimals):
-    return abs(float(text) - value) <= .500001 * 10 ** -decimals
-
-
-def g3(value):
-    return Number(value, "3")
-
-
-def f(value, decimals):
-    return Number(value, decimals)
-
-
-def ms(value):
-    """A time, with its unit."""
-    return [Number(value, "ms"), " ms"]
-
-
-def sentence_is(have, want):
-    """want: texts and Numbers."""
-    pattern = "".join(re.escape(w) if isinstance(w, str) else
-                      r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)" for w in want)
-    found = re.fullmatch(pattern, have)
-    shown = [w if isinstance(w, str) else w.value for w in want]
-    assert found, f"have: {have}\nwant: {shown}"
-    for text, number in zip(found.groups(), (
-            w for w in want if not isinstance(w, str))):
-        assert number.is_in(text), \
-            f"have: {have}\nwant: {shown}\n{text} is not {number.value}"
-
-
-def names(list_):
-    list_ = list(list_)
-    return list_[0] if len(list_) == 1 else \
-        f"{', '.join(list_[:-1])} and {list_[-1]}"
-
-
-def ranged(r, digits):
-    """ (least .. most), if they differ."""
-    number = g3 if digits == "3" else lambda v: f(v, digits)
-    if r[1] is None or not r[1] < r[2]:
-        return []
-    return [" (", number(r[1]), " .. ", number(r[2]), ")"]
+import study_oracle_remarks as remarks
+from study_oracle_say import MIB, Said, f, g3, hover, ms, names, ranged, sentence_is, short, \
+    span
 
 
 class Choice:
@@ -80,7 +17,7 @@ class Choice:
         self.cells = cells
         for self.measure in "seconds_to_target", "tokens_per_s":
             self.rank()
-            if len(self.ranked) > 1 and (study.one_task() or not self.timed):
+            if len(self.ranked) > 1:
                 break
 
     def rank(self):
@@ -140,6 +77,10 @@ class Choice:
                      + self.name(cell)]
         return said + [": ", *self.value(cell), *self.beside(cell)]
 
+    def hover(self, *measures):
+        """What the pointer shows on a sentence of the choice."""
+        return hover(self.study, self.cells, measures, self.name)
+
     def first(self):
         best = self.ranked[0]
         loss = f"loss {self.study.target or 0:.2f} first"
@@ -159,7 +100,7 @@ class Choice:
             else:
                 said += [f"; the next is {self.name(after)}, "
                          + "which takes " * self.timed, *times]
-        return said + ["."]
+        return Said(said + ["."], self.hover(self.measure))
 
     def last(self):
         if not self.rest:
@@ -168,7 +109,10 @@ class Choice:
         words = ("takes longest", "take longest") if self.timed else \
             ("is slowest", "are slowest")
         said = self.place(self.level(last, self.ranked), last, *words)
-        return said + self.why(last) + ["."]
+        times = "computing data other exposed wait bubble join".split()
+        return Said(said + self.why(last) + ["."], self.hover(
+            "step_s", *(f"{kind}_s_per_step" for kind in times), "law_exchange_s",
+            "tokens_to_target", "trained_share"))
 
     def why(self, cell):
         median = self.study.median
@@ -179,21 +123,31 @@ class Choice:
             return [": it needs ", f(tokens, 2), " times the tokens of " + self.name(best)]
         step = median(cell, "step_s")
         law = median(cell, "law_exchange_s")
+        share, first_share = (median(c, "trained_share") for c in (cell, best))
+        if first_share > 1.05 * share and \
+                first_share / share > step / median(best, "step_s"):
+            return [": its gradients have ", f(100 * share, 0), "% of the tokens that it "
+                    f"read, those of {self.name(best)} ", f(100 * first_share, 0), "%"]
         def held_up(one):
             found = {words: median(one, f"{kind}_s_per_step") for kind, words in (
                 ("exposed", "its link is busy for "), ("wait", "it waits for others for "),
                 ("bubble", "it waits for other stages for "),
-                ("join", "it waits for the sums of its slices for "))}
+                ("join", "it waits for other slices or pieces for "))}
             return {words: v for words, v in found.items() if v is not None}
         held = held_up(cell)
-        if not held:
+        if not held or step <= median(best, "step_s"):
             return []
-        computes, idle = step - sum(held.values()), sum(held.values())
-        first_idle = sum(held_up(best).values())
-        first_computes = median(best, "step_s") - first_idle
-        if computes > first_computes and computes - first_computes > idle - first_idle:
-            return [": it computes for ", *ms(computes), " of each step's ", *ms(step),
-                    f", {self.name(best)} for ", *ms(first_computes)]
+        idle, first_idle = sum(held.values()), sum(held_up(best).values())
+        more = {words: (median(cell, f"{kind}_s_per_step"), median(best, f"{kind}_s_per_step"))
+                for kind, words in (
+                    ("computing", "it computes for "), ("data", "it waits for data for "),
+                    ("other", "it does what is not measured for "))}
+        more = {words: (v, w or 0) for words, (v, w) in more.items() if v is not None}
+        words = max(more, key=lambda w: more[w][0] - more[w][1])
+        works, first_works = more[words]
+        if works > first_works and works - first_works > idle - first_idle:
+            return [": " + words, *ms(works), " of each step's ", *ms(step),
+                    f", {self.name(best)} for ", *ms(first_works)]
         if idle < first_idle:
             return []
         (words, longest), *others = sorted(held.items(), key=lambda h: h[1], reverse=True)
@@ -228,7 +182,8 @@ class Choice:
         said = ["The peak memory of a worker is ", *memory] if memory else []
         if val:
             said += ["; the" if said else "The", " best validation loss is ", *val]
-        return said + ["."] if said else []
+        return Said(said + ["."] if said else [],
+                    self.hover("peak_memory_bytes", "best_val_loss_nats"))
 
     def later(self):
         """Cells that did not run in turns with those before them."""
@@ -242,9 +197,12 @@ class Choice:
             before = [c for g in groups[:i] for c in g]
             gap = min(map(min, map(begins, group))) - max(map(max, map(begins, before)))
             where = f" with {names(self.where)}" if self.where else ""
-            yield [f"Warning: {self.names(group)} ran {span(gap)} after "
-                   f"{self.names(before)}{where} and not in turns, so what changed on the "
-                   "machine meanwhile is a part of the difference."]
+            yield Said([f"Warning: {self.names(group)} ran {span(gap)} after "
+                        f"{self.names(before)}{where} and not in turns, so what changed on "
+                        "the machine meanwhile is a part of the difference."], [
+                [f"{self.name(c)}: " + ", ".join(sorted(
+                    r.json["started"] for r in c.runs.values()))]
+                for c in before + group])
 
     def follows(self, group, begin):
         """Whether all that a group did, in several rounds or long ago, was before."""
@@ -262,21 +220,6 @@ class Choice:
 
 def begins(cell):
     return [r.began for r in cell.runs.values()]
-
-
-def span(seconds):
-    for unit, name in (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"):
-        if seconds >= unit:
-            n = int(seconds / unit)
-            return f"{n} {name}" + "s" * (n > 1)
-    return "0 seconds"
-
-
-def short(study, cell, cells=None):
-    """A cell's name without the words that all of `cells` have."""
-    words = [c.name.split() for c in cells or study.cells]
-    shared = set(words[0]).intersection(*words) if len(words) > 1 else ()
-    return " ".join(w for w in cell.name.split() if w not in shared) or cell.name
 
 
 def choices(study):
@@ -317,169 +260,57 @@ def grouped(study):
             for k, cells in groups.items() if k not in joined]
 
 
-def over_all(found):
+def over_all(study, found):
+    """Ways are the same in two choices if their names are, but for the words of keys of
+    [matrix] that make the choices."""
     if len(found) < 2:
         return []
-    always = set.intersection(*({c.name(x) for x in c.tied} for c in found))
+    kind = {c: (c.first.net, c.first.world, c.first.batch, str(task(c.first)))
+            for c in study.filled}
+    making = {k for a in study.filled for b in study.filled
+              for k in range(1, len(a.parts)) if kind[a] != kind[b] and
+              a.parts[k] != b.parts[k] and
+              [p for i, p in enumerate(a.parts) if i != k] ==
+              [p for i, p in enumerate(b.parts) if i != k]}
+    words = {c: [w for w in c.name.split() if w not in " ".join(
+        c.parts[k] for k in making).replace("=?", "=").split()] for c in study.filled}
+    shared = set.intersection(*map(set, words.values()))
+    ways = {c.first.json["backend"] for c in study.filled}
+
+    def of(cell):
+        name, way = " ".join(w for w in words[cell] if w not in shared) or \
+            " ".join(words[cell]), cell.first.json["backend"]
+        told = len(ways) == 1 or re.search(rf"(^|\W){way}(\W|$)", name)
+        return name if name and told else f"{name} [{way}]" if name else way
+    if not set.intersection(*({of(x) for x in c.ranked} for c in found)):
+        return []
+    lines = [[f"{names(c.where)}: {c.names(c.tied)}"] for c in found]
+    always = set.intersection(*({of(x) for x in c.tied} for c in found))
     if always:
-        return [f"Over all {len(found)} choices {names(sorted(always))} "
-                f"{'is' if len(always) == 1 else 'are'} first, or too close to "
-                "the first to tell apart."]
+        return Said([f"Over all {len(found)} choices {names(sorted(always))} "
+                     f"{'is' if len(always) == 1 else 'are'} first, or too close to "
+                     "the first to tell apart."], lines)
     places = {}
     for c in found:
-        places.setdefault(names(c.name(x) for x in c.tied), []).append(
+        places.setdefault(names(sorted({of(x) for x in c.tied})), []).append(
             names(c.where))
-    return ["Over all choices no way is always first: " + "; ".join(
-        f"{who} with {', '.join(where)}" for who, where in places.items()) + "."]
-
-
-# ---- what else must be said
-
-def all_or(study, cells):
-    return "all cells" if len(cells) == len(study.filled) else names(cells)
-
-
-def not_given(study):
-    for asked in dict.fromkeys(t.asked_net for c in study.filled if c.lacks
-                               for t in (c, *c.twins) if t.asked_net):
-        cells = [short(study, c) for c in study.filled if c.lacks and asked in (
-            t.asked_net for t in (c, *c.twins))]
-        cells = all_or(study, cells)
-        yield [f"Warning: net={asked} was asked for and could not be had: "
-               f"{cells} ran on unshaped links."]
-
-
-def unfinished(study):
-    for c in study.cells:
-        for k, run in sorted(c.all.items()):
-            if not run.finished:
-                yield [f"Warning: {short(study, c)}, repeat {k} was "
-                       f"stopped at step {run.last_step()} of {run.set['steps']}, "
-                       "so it is left out."]
-    lost = [short(study, c) for c in study.cells if not c.all]
-    if lost:
-        yield [f"Not run: {names(lost)}."]
-
-
-def unreached(study):
-    lost = [short(study, c) for c in study.filled
-            if not c.first.pace and
-            study.median(c, "seconds_to_target") is None]
-    if study.target is not None and study.one_task() and lost:
-        yield [f"Loss {study.target:.2f} was not reached by {names(lost)}."]
-
-
-def expected(run):
-    """The share of a worker's computing time in which it cannot have a core."""
-    need = run.world * run.json["threads"]
-    if run.way["servers"]:
-        need += run.way["servers"] * run.set["server_threads"]
-    return max(0, 1 - run.hosts * run.json["machine"]["cores"] / need)
-
-
-def busy(study):
-    judged = [r for r in study.runs
-              if r.value["processor_taken_share"] is not None]
-    def surplus(r):
-        return r.value["processor_taken_share"] - expected(r)
-    disturbed = [r for r in judged if surplus(r) > .1
-                 and (r.value["involuntary_switches_per_s"] or 0) > 20]
-    if disturbed:
-        worst = max(disturbed, key=surplus)
-        yield [f"Warning: the machine was busy. In {len(disturbed)} of "
-               f"{len(judged)} runs other programs took the processors for more "
-               "than 10% of the computing time. The worst is "
-               f"{short(study, worst.cell)}, repeat {worst.repeat}, "
-               "with ", f(100 * surplus(worst), 0),
-               "%. The times of such runs are too long."]
-
-
-def crowded(study):
-    cells = [short(study, c) for c in study.filled
-             if c.first.crowded]
-    if cells:
-        yield ["Warning: more threads than cores, so workers share cores and all "
-               "times are longer than on cores of their own: "
-               f"{all_or(study, cells)}."]
-
-
-def few(study):
-    cells = [c for c in study.filled
-             if min(r.value["timed_steps"] for r in c.runs.values()) < 10]
-    if cells:
-        yield ["Warning: few steps. The times of "
-               f"{all_or(study, [short(study, c) for c in cells])} stand on "
-               f"{steps_of(cells)} steps, of which the first is often the slowest; try: "
-               "steps=20."]
-
-
-def merged(study):
-    found = []
-    for c in study.filled:
-        others = [t.name for t in c.twins if t.name != c.name]
-        if c.twins:
-            found.append(f"{short(study, c)} ({1 + len(c.twins)} cells" + (
-                f", also {names(others)})" if others else ")"))
-    if found:
-        yield ["Cells that had the same settings are one here, and their runs are its "
-               f"repeats: {names(found)}."]
-
-
-def alone(study, found):
-    """No sentence ranks what has nothing like it."""
-    cells = [short(study, c.cells[0]) for c in found if len(c.cells) == 1]
-    if cells and len(study.filled) > 1:
-        yield ["Not ranked, since no other cell has the same links, workers, global batch "
-               f"and model: {all_or(study, cells)}."]
-
-
-def remarks(study):
-    for c in study.filled:
-        if c.first.mistakes:
-            yield [f"Warning: {short(study, c)} is wrong on purpose: "
-                   f"{' '.join(c.first.mistakes)}."]
-    for pace in dict.fromkeys(c.first.pace for c in study.filled if c.first.pace):
-        asleep = [short(study, c) for c in study.filled if c.first.pace == pace]
-        yield [f"Slept instead of computing (pace={pace} ms), so that bytes and waits are "
-               f"real, but nothing was learned: {all_or(study, asleep)}."]
-    for word, of in (("builds", lambda r: r.json["revision"]),
-                     ("processors", lambda r: r.json["machine"]["processor"])):
-        kinds = sorted({of(r) for r in study.runs})
-        if len(kinds) > 1:
-            yield [f"Warning: the cells ran with {len(kinds)} different {word}: "
-                   f"{names(kinds)}."]
-
-
-def outliers(study):
-    for c in study.filled:
-        middle = study.median(c, "tokens_per_s")
-        off = {k: abs(r.value["tokens_per_s"] - middle)
-               for k, r in c.runs.items()}
-        usual = bounds(off.values())[0]
-        for k, run in sorted(c.runs.items()):
-            if len(off) > 2 and off[k] > .1 * middle and off[k] > 3 * usual:
-                yield ["Outlier (kept in all ranges): "
-                       f"{short(study, c)}, repeat {k}, has ",
-                       f(run.value["tokens_per_s"], 0),
-                       " tokens/s; the cell's median is ", f(middle, 0), "."]
-
-
-def once(study):
-    if any(len(c.ranked) > 1 for c in choices(study)) and not study.repeats:
-        yield ["Each cell ran once, so the variation of its times is unknown; "
-               "try: repeat=3."]
+    return Said(["Over all choices no way is always first: " + "; ".join(
+        f"{who} with {', '.join(where)}" for who, where in places.items()) + "."], lines)
 
 
 def answer(study):
     """All sentences, each as texts and Numbers."""
     every = choices(study)
     found = [c for c in every if len(c.ranked) > 1]
-    said = [*not_given(study), *merged(study), *unfinished(study)]
+    said = [*remarks.not_given(study), *remarks.merged(study), *remarks.unfinished(study)]
     for c in found:
         said += [*c.later(), c.first(), c.last(), c.price()]
-    said += [over_all(found), *alone(study, every), *unreached(study), *busy(study),
-             *crowded(study), *few(study), *remarks(study), *outliers(study),
-             *once(study)]
+    said += [over_all(study, found), *remarks.alone(study, every)]
+    for of in remarks.ALL:
+        said += of(study)
+    if found and not study.repeats:
+        said.append(["Each cell ran once, so the variation of its times is unknown; "
+                     "try: repeat=3."])
     return [s for s in said if s]
 
 

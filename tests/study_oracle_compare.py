@@ -1,11 +1,8 @@
-"""Checks the verdict of lockstep compare, and the numbers of what report.html says
-about which cells may be compared.
-"""
+"""Checks the verdict of lockstep compare."""
 
 import re
 
-from study_oracle_answer import names, short
-from study_oracle_tables import steps_of
+from study_oracle_say import names, short
 
 
 def differ(a, b):
@@ -115,56 +112,3 @@ def verdict_is(study, text, status):
             (line, value)
     assert len(have) == len(want), (have, want)
     assert (status == 0) == ("NOT" not in have[-1]), (status, have[-1])
-
-
-# ---- report.html
-
-def bounds_of(values):
-    values = list(values)
-    return min(values), max(values)
-
-
-def fairness(study):
-    """The sentences with numbers."""
-    runs = study.runs
-    least, most = bounds_of(r.value["tokens"] for r in runs)
-    yield f"Last loss: all cells; each trains on {most:.0f} tokens." \
-        if least == most else f"Last loss: cells train on {least:.0f} to " \
-        f"{most:.0f} tokens, so compare it only between cells with the same number."
-    least, most = bounds_of(r.set["eval_batches"] * r.set["batch"] * r.world
-                            / r.way["parts"] for r in runs)
-    if least < most:
-        yield f"Validation loss: cells evaluate {least:.0f} to {most:.0f} sequences," \
-            if least else "Validation loss: some cells evaluate all of the " \
-            f"validation text, others at most {most:.0f} sequences of it,"
-    else:
-        yield "no:Validation loss:"
-    least, most = bounds_of(r.set["batch"] for r in runs)
-    yield f"Tokens/s and memory: all cells; batch= is {most:.0f} sequences." \
-        if least == most else f"Tokens/s and memory: batch= is {least:.0f} to " \
-        f"{most:.0f} sequences,"
-    apart = [short(study, c) for c in study.filled if c.first.way["apart"]]
-    yield f"Training loss: the workers of {names(apart)} have different" if apart \
-        else "no:Training loss:"
-    groups = {}
-    for c in study.filled:
-        first = next((k for k in groups if not differ(k.first, c.first)), c)
-        groups.setdefault(first, []).append(c)
-    for first, cells in groups.items():
-        if len(cells) > 1:
-            yield f"Loss by step: {names([short(study, c) for c in cells])} " \
-                f"trained the same thing (global batch {first.first.batch})."
-
-
-def page_is(study):
-    page = (study.folder / "report.html").read_text()
-    assert f"the time of the median step of {steps_of(study.filled)}, without" in page
-    rows = re.findall(r"<tr><td>.*?</td><td>(.*?)</td>", page, re.S)
-    backends = [c.first.json["backend"] for c in study.filled]
-    assert rows[:len(backends)] == backends, (rows, backends)  # of the first table
-    for want in fairness(study):
-        if want.startswith("no:"):
-            assert want[3:] not in page, want
-        else:
-            assert want in page, want
-

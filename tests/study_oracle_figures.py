@@ -8,8 +8,10 @@ import pathlib
 import re
 import shutil
 
+from study_oracle_lines import MORE
 from study_oracle_runs import PARTS
-from study_oracle_tables import MIB, middle, plain, same
+from study_oracle_say import MIB
+from study_oracle_tables import middle, plain, same
 
 WAYS = pathlib.Path(__file__).parents[1] / "core/config/backends.def"
 COLOURS = dict(re.findall(r'BACKEND\("(\w+)".*?colour = "(#\w+)"', WAYS.read_text(), re.S))
@@ -18,7 +20,8 @@ BARS = {"throughput": {"tokens_per_s": 1},
         "speedup": {"speedup": 1, "seconds_to_target": 1},
         "memory": {"peak_memory_bytes": 1 / MIB, "server_peak_memory_bytes": 1 / MIB},
         "bytes": {"bytes_tx_per_worker_step": 1 / MIB}}
-LINES = {"loss_step": ("step", "loss"), "loss_seconds": ("train_s", "loss_smooth")}
+LINES = {"loss_step": ("step", "loss", 1), "loss_tokens": ("tokens", "loss", 1e-6),
+         "loss_seconds": ("train_s", "loss_smooth", 1)}
 
 
 def drawn(study, name):
@@ -57,6 +60,28 @@ def bars_are(study, name, rows):
                    value=median * scale)
 
 
+def bytes_are(study, rows):
+    """bytes: what goes to others of a replica follows what goes to other replicas; the
+    law's mark is at the sum."""
+    for cell in study.filled:
+        mine = [r for r in rows if r["cell"] == cell.name]
+        end = study.median(cell, "bytes_tx_per_worker_step") / MIB
+        laws = [study.median(cell, "law_bytes_tx")]
+        for of, name in (("stage", "to other stages"), ("slice", "to other slices"),
+                         ("piece", "for other pieces")):
+            size = study.median(cell, f"{of}_bytes_tx_per_worker_step")
+            bars = [r for r in mine if r["name"] == name]
+            assert len(bars) == (size is not None), (cell.name, bars)
+            for bar in bars:
+                row_is(bar, "bytes", least=end, most=end + size / MIB, value=size / MIB)
+                end += size / MIB
+                laws.append(study.median(cell, f"law_{of}_bytes_tx"))
+        marks = [r for r in mine if r["what"] == "law"]
+        assert len(marks) == (None not in laws), (cell.name, marks)
+        for mark in marks:
+            row_is(mark, "bytes", most=sum(laws) / MIB)
+
+
 def parts_are(study, rows):
     """breakdown: each kind from the end of the one before, in ms of a step."""
     for cell in study.filled:
@@ -72,14 +97,14 @@ def parts_are(study, rows):
 
 
 def lines_are(study, name, rows):
-    x, y = LINES[name]
+    x, y, unit = LINES[name]
     for cell in study.filled:
         mine = [r for r in rows if r["name"] == cell.name and r["what"] == "line"]
         points = [p for p in cell.first.curve
                   if not cell.first.pace and p[y] is not None]
         assert len(mine) == len(points), (name, cell.name, len(mine))
         for row, point in zip(mine, points):
-            row_is(row, name, x=point[x], y=point[y])
+            row_is(row, name, x=point[x] * unit, y=point[y])
 
 
 def stack_is(name, cell, rows, values):
@@ -149,7 +174,8 @@ def figures_are(study):
             bars_are(study, name, rows)
     if (rows := drawn(study, "breakdown")) is not None:
         parts_are(study, rows)
-    for name, of in (("sweep", sweep_is), ("memory_parts", memory_is), ("verbs", verbs_are)):
+    for name, of in (("sweep", sweep_is), ("memory_parts", memory_is), ("verbs", verbs_are),
+                     ("bytes", bytes_are), *MORE.items()):
         if (rows := drawn(study, name)) is not None:
             of(study, rows)
     for name in LINES:

@@ -48,7 +48,7 @@ def read_csv(path):
 
 
 def apart(spent, waited):
-    """What a worker waited for stages and slices, shares of its steps, is in
+    """What a worker waited for stages, and for slices or pieces, shares of its steps, is in
     breakdown.csv a part of wait, and where that is too little of exposed."""
     whole = sum(spent.get(k, 0) for k in OF_STEP)
     for kind, share in zip(("bubble", "join"), waited):
@@ -107,10 +107,11 @@ class Run:
             sum(float(r[c]) for r in rows if int(r["rank"]) == rank)
             / sum(float(r["t_step_us"]) for r in rows if int(r["rank"]) == rank)
             for c in ("t_bubble_us", "t_join_us")] for rank in range(self.world)}
-        for of, parts in ("stage", "stages"), ("slice", "slices"):
+        for of in "stage", "slice", "piece":
             self.value[f"{of}_bytes_tx_per_worker_step"] = None \
-                if self.way[parts] < 2 else \
+                if self.way[f"{of}s"] < 2 else \
                 sum(float(r[f"{of}_tx"]) for r in rows) / len(by_step) / self.world
+            self.value[f"law_{of}_bytes_tx"] = self.law[f"{of}_tx"]
         self.curve, losses, train_s = [], [], 0.0
         for step in sorted(by_step):
             of = by_step[step]
@@ -129,18 +130,24 @@ class Run:
         self.value |= {
             "step_s": step_s,
             "timed_steps": min(len(p) for p in paces.values()),
-            "tokens_per_s": self.json["model"]["context"] * self.batch / step_s,
+            # what entered an update; a batch may have had more
+            "tokens_per_s": largest(number(r["tokens"]) for r in rows) / max(by_step) / step_s,
+            "trained_share": largest(number(r["tokens"]) for r in rows) / max(by_step)
+                / (self.json["model"]["context"] * self.batch),
             "seconds": largest(p["time_s"] for p in self.curve),
             "tokens": largest(p["tokens"] for p in self.curve),
             "train_loss_nats": losses[-1],
             "val_loss_nats": vals[-1] if vals else None,
+            "smooth_loss_nats": min((p["loss_smooth"] for p in self.curve[9:]),
+                                    default=None),
             "best_val_loss_nats": min(vals, default=None),
             "restarts": largest(p["restarts"] for p in self.curve),
             "steps_lost": largest(number(r["steps_lost"]) for r in rows),
             "seconds_lost": largest(number(r["lost_s"]) for r in rows),
             "lag_mean": mean(number(r["lag"]) for r in rows)}
         if self.pace:  # it learned nothing
-            for name in "train_loss_nats", "val_loss_nats", "best_val_loss_nats":
+            for name in ("train_loss_nats", "val_loss_nats", "best_val_loss_nats",
+                         "smooth_loss_nats"):
                 self.value[name] = None
 
     def summarised(self):
@@ -166,11 +173,13 @@ class Run:
                 spent[int(r["rank"])][r["kind"]] = float(r["seconds"])
         for rank, s in spent.items():
             apart(s, self.waited[rank])
-        self.util, self.comm, shares, held = [], [], [], []
+        self.util, self.comm, shares, held, rest = [], [], [], [], []
         for s in spent.values():
             whole = sum(s.get(k, 0) for k in OF_STEP)
             gpu, share = s.get("gpu_compute", 0), {}
-            if not whole:
+            if not whole:  # a worker that was not measured: no number of all workers
+                self.util.append(None)
+                self.comm.append(None)
                 continue
             held.append([s.get(k, 0) / whole for k in (
                 "exposed", "wait", "bubble", "join")])
@@ -183,19 +192,27 @@ class Run:
                 share = {k: s.get(k, 0) / whole for k in OF_STEP}
                 self.util.append(sum(share[k] for k in (
                     "forward", "backward", "compress", "update", "slowed")))
+                rest.append([share["data"], share["other"]])
             self.comm.append(share.get("gpu_comm"))
             shares.append(share)
+        whole = None not in self.util
+        if not whole:
+            held, rest, shares = [], [], []
         self.share = {k: mean(s.get(k, 0) for s in shares) for k in
                       OF_STEP + ["gpu_compute", "gpu_idle", "gpu_comm"]}
         step = self.value["step_s"]
         exposed, wait, bubble, join = (times(mean(v), step) for v in zip(*held)) \
             if held else (None,) * 4
+        data, other = (times(mean(v), step) for v in zip(*rest)) if rest else (None,) * 2
         self.value |= {
-            "utilisation_total": sum(self.util) if self.util else None,
-            "utilisation_mean": mean(self.util),
+            "computing_s_per_step": times(mean(self.util) if whole else None, step),
+            "data_s_per_step": data, "other_s_per_step": other,
+            "utilisation_total": sum(self.util) if whole else None,
+            "utilisation_mean": mean(self.util) if whole else None,
             "exposed_s_per_step": exposed, "wait_s_per_step": wait,
             "bubble_s_per_step": bubble if self.way["stages"] > 1 else None,
-            "join_s_per_step": join if self.way["slices"] > 1 else None,
+            "join_s_per_step":
+                join if self.way["slices"] > 1 or self.way["pieces"] > 1 else None,
             "evaluate_s": mean(s.get("evaluate") for s in spent.values()),
             "checkpoint_s": mean(s.get("checkpoint") for s in spent.values())}
 
@@ -245,6 +262,17 @@ class Run:
             "timetable_step_s": times(plan.get("step_s"), factor),
             "noise_scale": None}  # no run here has own_norm=1
 
+    @property
+    def lacks(self):
+        """[(setting, asked, given)] of what it was not given."""
+        found = [(key, str(self.asked[key]).lstrip("?"), str(self.set[key]))
+                 for key in ("net", "transport", "device", "precision", "carrier")
+                 if key in self.asked and key in self.set]
+        found = [(key, a, b) for key, a, b in found if a != b and a not in ("auto", "unshaped")]
+        if not (self.json["own_cores"] or self.json["oversubscribed"] or self.pace):
+            found.append(("cores", "own", "shared"))
+        return found
+
     def last_step(self):
         """Of a run that was stopped: its rows may not be merged yet."""
         return max((int(r["step"]) for path in self.folder.glob("steps*.csv")
@@ -263,7 +291,7 @@ class Run:
         return json.dumps([
             {k: v for k, v in self.set.items() if k not in own}, self.net, self.world,
             self.batch, self.way["servers"], self.json["backend"], host,
-            self.json["transport"], self.json["revision"], self.json["data"]["hash_xxh3"],
+            self.json["transport"], self.json["revision"].split("+")[-1], self.json["data"]["hash_xxh3"],
             self.json["machine"]["processor"], self.json["machine"]["cores"]],
             sort_keys=True)
 
@@ -416,6 +444,8 @@ class Study:
         given = self.about.get("target_loss", "auto")
         learned = [r for r in self.runs if not r.pace]
         self.target = None
+        if not self.one_task():
+            return
         if given != "auto":
             self.target = float(given)
         elif len(learned) > 1 and all(len(r.curve) > 9 for r in learned):

@@ -4,20 +4,21 @@ import csv
 import re
 
 from study_oracle_runs import OF_STEP, PARTS, VERBS, bounds, times
+from study_oracle_say import MIB
 
 MEASURES = """tokens_per_s step_s timed_steps seconds train_loss_nats val_loss_nats
-utilisation_total utilisation_mean cpu_share_mean exposed_s_per_step
-wait_s_per_step bubble_s_per_step join_s_per_step evaluate_s checkpoint_s
+utilisation_total utilisation_mean cpu_share_mean computing_s_per_step
+data_s_per_step other_s_per_step exposed_s_per_step wait_s_per_step bubble_s_per_step join_s_per_step evaluate_s checkpoint_s
 bytes_tx_per_worker_step stage_bytes_tx_per_worker_step
-slice_bytes_tx_per_worker_step law_bytes_tx bytes_rx_per_server_step
+slice_bytes_tx_per_worker_step piece_bytes_tx_per_worker_step law_bytes_tx
+law_stage_bytes_tx law_slice_bytes_tx law_piece_bytes_tx bytes_rx_per_server_step
 law_exchange_s lag_mean peak_memory_bytes restarts steps_lost seconds_lost
-server_peak_memory_bytes best_val_loss_nats tokens processor_taken_share
+server_peak_memory_bytes smooth_loss_nats best_val_loss_nats tokens trained_share processor_taken_share
 involuntary_switches_per_s gpu_util_share gpu_peak_memory_bytes gpu_power_w
 bubble_share law_bubble_share timetable_bubble_share timetable_step_s speedup
 seconds_to_target tokens_to_target noise_scale""".split()
 FIXED = """backend precision wire net workers servers global_batch
 oversubscribed""".split()
-MIB = 1 << 20
 
 
 def same(text, value):

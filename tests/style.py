@@ -19,8 +19,9 @@ SAMPLE = re.compile(r"## Sample: (\S+)\n```c\n(.*?)```\n", re.S)
 NAMED = re.compile(r"[`(\s]((?:[a-z_]+/)+[a-z_]+\.(?:c|h|cu|gp|py|md))\b")
 LIMIT = re.compile(r"^ColumnLimit:\s*(\d+)", re.M)
 SOURCES = (".c", ".h", ".cu", ".cuh")
-# Each of these folders is a program. All others are libraries.
-PROGRAMS = ("bench", "explain", "lockstep", "ps_server", "simulate", "train")
+# Programs and their folders. All other folders are libraries.
+PROGRAMS = {**{name: name for name in ("bench", "explain", "ps_server", "simulate", "train")},
+            **{name: "lockstep" for name in ("doctor", "forecast", "launch", "lockstep")}}
 ASIDE = ("build", "runs", "tests", "labs")
 
 
@@ -65,8 +66,8 @@ def judge_names(tree):
     for path in paths:
         if path.parts[0] in ASIDE or path.name == "main.c":
             continue
-        own = path.parts[0] if path.parts[0] in PROGRAMS else ""
-        for program in (own, "") if own else ("", *PROGRAMS):
+        own = PROGRAMS.get(path.parts[0], "")
+        for program in (own, "") if own else ("", *PROGRAMS.values()):
             other = found.get((program, path.name))
             if other:
                 complaints.append(f"{path}: {other} has the same name")

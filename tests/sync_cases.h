@@ -15,8 +15,7 @@
 // A case fails through cmocka in the parent (or on each rank); workers report
 // by returning -1 after fail(), whose message is printed with their rank.
 
-#ifndef TESTS_SYNC_CASES_H
-#define TESTS_SYNC_CASES_H
+#pragma once
 
 #include "base/half.h"
 #include "cluster/cluster.h"
@@ -111,6 +110,9 @@ int worker_grows(struct worker *w);
 // Returns 0 if the parameters have the same bits as those of `local`, which was
 // given the sum of all gradients, else -1 after fail().
 int worker_equals(const struct worker *w, const struct worker *local);
+// Returns 0 if the optimiser's state has these n slots in this order, else -1
+// after fail().
+int worker_has_slots(const struct worker *w, const char *const *names, int n);
 // Opens a worker of the backend `local` in the process of w, with the same job.
 int oracle_open(struct worker *local, const struct worker *w);
 void oracle_close(struct worker *local);
@@ -153,5 +155,3 @@ CASE_RUN(bcast)
 CASE_RUN(missing)
 CASE_RUN(killed)
 CASE_RUN(disagree)
-
-#endif

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "device/device.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,9 +27,12 @@ static int worker_open(struct worker *w, const char *opts)
         .weight_decay = 0.1f,
         .momentum = 0.9f,
     };
-    if (s->n >= 3) {
+    if (s->n >= 3) { // the middle is a matrix of about twice as many columns
+        size_t rows = (size_t)sqrt((double)s->n / 6);
+        rows = rows ? rows : 1;
         w->optim.ndecay = 1;
-        w->optim.decay[0] = (struct optim_range){s->n / 3, s->n / 3};
+        w->optim.decay[0] =
+            (struct optim_range){s->n / 3, s->n / 3 / rows * rows, rows};
     }
     int count =
         bucket_cut(w->buckets, CASE_BUCKETS, s->n, s->first ? s->first : s->n,
@@ -53,6 +57,7 @@ static int worker_open(struct worker *w, const char *opts)
         .awaits = w->fixture->awaits,
         .optim = &w->optim,
         .settings = &w->settings,
+        .velocity_decay = w->settings.momentum_correction ? 0.9f : 0,
     };
     return w->job.params && w->job.grads ? 0 : -1;
 }
@@ -280,6 +285,19 @@ int worker_equals(const struct worker *w, const struct worker *local)
             return fail("parameter %zu of %zu: %.9g, local has %.9g", i,
                         w->job.n, (double)w->job.params[i],
                         (double)local->job.params[i]);
+    return 0;
+}
+
+int worker_has_slots(const struct worker *w, const char *const *names, int n)
+{
+    if (sync_slots(w->sync) != n)
+        return fail("%d slots, want %d", sync_slots(w->sync), n);
+    for (int i = 0; i < n; i++) {
+        char name[SYNC_SLOT_NAME];
+        sync_slot_name(w->sync, i, name);
+        if (strcmp(name, names[i]))
+            return fail("slot %d is %s, not %s", i, name, names[i]);
+    }
     return 0;
 }
 

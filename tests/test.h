@@ -1,8 +1,7 @@
 // test.h - cmocka, and the headers that it needs. cmocka's fail() is undefined,
 // because it would hide ours. Include last.
 
-#ifndef TESTS_TEST_H
-#define TESTS_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,5 +28,3 @@ static inline bool test_long(void)
 {
     return getenv("LOCKSTEP_LONG") != NULL;
 }
-
-#endif

@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "base/median.h"
+#include "base/processor.h"
 #include "base/rng.h"
 
 #include <errno.h>
@@ -32,6 +33,11 @@ static void each_thread_has_its_own_message(void **state)
     assert_string_equal(fail_message(), "got 3 of 4");
     fail("outer: %s", fail_message());
     assert_string_equal(fail_message(), "outer: got 3 of 4");
+    fail("a.csv: %s", strerror(ENOSPC));
+    fail("outer: %s", fail_message());
+    assert_string_equal(fail_message(),
+                        "outer: a.csv: No space left on device; try: df, or "
+                        "out= on another disk");
 }
 
 static void memory_is_aligned_and_zeroed(void **state)
@@ -52,6 +58,37 @@ static void memory_is_aligned_and_zeroed(void **state)
     mem_free(NULL);
     assert_true(mem_available() > 0);
     assert_true(mem_peak() > 10u << 20);
+}
+
+static size_t resident(void)
+{
+    size_t pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*u %zu", &pages), 1);
+    fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+// Large blocks leave no gaps between small ones that stay.
+static void large_blocks_return_to_the_system(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 32, BYTES = 3 << 20 };
+    void *large[BLOCKS], *small[BLOCKS];
+    size_t before = resident();
+    mem_keep();
+    for (int i = 0; i < BLOCKS; i++) {
+        large[i] = mem_alloc(BYTES, 1);
+        small[i] = mem_alloc(64, 1);
+        assert_non_null(large[i]);
+        memset(large[i], 1, BYTES);
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        mem_free(large[i]);
+    assert_true(resident() < before + BLOCKS * BYTES / 4);
+    for (int i = 0; i < BLOCKS; i++)
+        mem_free(small[i]);
 }
 
 // The peak is that of the program since exec(), not of the program before it.
@@ -176,6 +213,53 @@ static void files_are_replaced_and_locked(void **state)
     snprintf(path, sizeof path, "%s/fifo", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_null(file_read(path, 100));
+    snprintf(path, sizeof path, "%s/new.tmp", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(path, sizeof path, "%s/new", dir);
+    assert_int_equal(file_replace_text(path, "x"), 0);
+    snprintf(path, sizeof path, "rm -r %s", dir);
+    assert_int_equal(system(path), 0);
+}
+
+// Nothing is written or removed through a link, and nothing waits for a FIFO.
+static void links_and_fifos_are_refused(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/lockstep-base-XXXXXX", victim[64], path[64], text[8];
+    assert_non_null(mkdtemp(dir));
+    snprintf(victim, sizeof victim, "%s/outside", dir);
+    assert_int_equal(mkdir(victim, 0700), 0);
+    snprintf(victim, sizeof victim, "%s/outside/victim", dir);
+    assert_int_equal(file_replace_text(victim, "whole"), 0);
+    snprintf(path, sizeof path, "%s/link", dir);
+    assert_int_equal(symlink("outside/victim", path), 0);
+    for (int kind = 0; kind < 2; kind++) {
+        assert_null(file_create(path));
+        assert_null(file_append(path));
+        assert_int_equal(file_lock(path), -1);
+        assert_non_null(strstr(fail_message(), kind ? "not a regular file"
+                                                    : "a symbolic link"));
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkfifo(path, 0600), 0);
+    }
+    snprintf(path, sizeof path, "%s/absent", dir); // a link to nothing
+    assert_int_equal(symlink("outside/new", path), 0);
+    assert_null(file_create(path));
+    assert_int_equal(file_lock(path), -1);
+    snprintf(path, sizeof path, "%s/folder", dir);
+    assert_int_equal(symlink("outside", path), 0);
+    assert_int_equal(file_remove_folder(path), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    FILE *f = file_append(victim);
+    assert_non_null(f);
+    fputs("+", f);
+    rewind(f);
+    assert_int_equal(fread(text, 1, sizeof text, f), 6);
+    fclose(f);
+    f = file_create(victim);
+    assert_non_null(f);
+    assert_int_equal(fread(text, 1, sizeof text, f), 0);
+    fclose(f);
     snprintf(path, sizeof path, "rm -r %s", dir);
     assert_int_equal(system(path), 0);
 }
@@ -191,6 +275,33 @@ static void medians(void **state)
     assert_true(v[0] == -1 && v[3] == 10);
 }
 
+// The first lines of real files, and of a core that has no name yet.
+static void processors_have_names(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"processor\t: 0\nmodel name\t: AMD EPYC 9J14\ncores\t: 1\n",
+         "AMD EPYC 9J14"},
+        {"processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
+         "CPU variant\t: 0x0\nCPU part\t: 0xd4f\n",
+         "ARM Neoverse V2 (Grace, Graviton4)"},
+        {"CPU implementer\t: 0x61\nCPU part\t: 0xd4f\n", "ARM 0x61 0xd4f"},
+        {"nothing of this kind\n", ""},
+    };
+    char path[] = "/tmp/lockstep-cpuinfo-XXXXXX", name[64];
+    close(mkstemp(path));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        FILE *f = fopen(path, "w");
+        fputs(cases[i][0], f);
+        fclose(f);
+        processor_name(name, sizeof name, path);
+        assert_string_equal(name, cases[i][1]);
+    }
+    remove(path);
+    processor_name(name, sizeof name, path);
+    assert_string_equal(name, "");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "peak"))
@@ -198,13 +309,16 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_thread_has_its_own_message),
         cmocka_unit_test(memory_is_aligned_and_zeroed),
+        cmocka_unit_test(large_blocks_return_to_the_system),
         cmocka_unit_test(peak_after_exec),
         cmocka_unit_test(random_numbers_have_their_distribution),
         cmocka_unit_test(hashes_depend_on_every_byte),
         cmocka_unit_test(sizes_are_printed_with_units),
         cmocka_unit_test(a_forbidden_folder_names_the_cause),
         cmocka_unit_test(files_are_replaced_and_locked),
+        cmocka_unit_test(links_and_fifos_are_refused),
         cmocka_unit_test(medians),
+        cmocka_unit_test(processors_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

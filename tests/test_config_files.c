@@ -33,6 +33,12 @@ static void ini_files_are_read(void **state)
     assert_says("x.ini:2: unknown key step; nearest: steps");
     assert_int_equal(ini(&r, "\n\nhello\n"), -1);
     assert_says("x.ini:3: want key=value");
+    assert_int_equal(ini(&r, "workers=2\nrank=1\n"), -1);
+    assert_says("x.ini:2: rank= is no setting of a run; try: trainer rank=1");
+    assert_int_equal(ini(&r, "model = nano # small\n"), -1);
+    assert_says("after a value a comment begins with ;");
+    assert_int_equal(ini(&r, "overlap=yes\n"), -1);
+    assert_says("x.ini:1: overlap=yes: want 0 or 1");
     assert_int_equal(ini(&r, "[open\n"), -1);
     assert_int_equal(config_ini(&r, "x.ini", "a\0b", 3), -1);
     char lines[600];
@@ -91,6 +97,8 @@ static void settings_survive_a_round_trip(void **state)
     struct words w = {0};
     config_each(&r, collect, &w);
     assert_true(w.shared > 20 && w.shared < w.n);
+    for (int i = 0; i < w.n; i++) // words of a worker that is started by hand
+        assert_null(strstr(w.at[i], "rendezvous="));
     assert_int_equal(config_parse(&back, w.n, w.at), 0);
     memcpy(back.asked, r.asked, sizeof r.asked);
     memcpy(back.inherited, r.inherited, sizeof r.inherited);

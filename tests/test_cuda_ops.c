@@ -180,11 +180,12 @@ static void embedding(void **state)
         struct both dwpe = both_random(DTYPE_F32, T * C, 5, 1);
         make_tokens(&x);
         struct cuda_tokens tokens = sort_tokens(x.cpu, &order, &start, &token);
-        k->embed(out.cpu, wte.cpu, wpe.cpu, x.cpu, B, T, C, &mask);
-        cuda_embed(queue, t, out.gpu, wte.gpu, wpe.gpu, x.gpu, B, T, C, &mask);
+        k->embed(out.cpu, wte.cpu, wpe.cpu, x.cpu, ROWS, T, C, &mask);
+        cuda_embed(queue, t, out.gpu, wte.gpu, wpe.gpu, x.gpu, ROWS, T, C,
+                   &mask);
         assert_close("embed", &out, tolerance(t));
         k->embed_backward(dwte.cpu, dwpe.cpu, dout.cpu, x.cpu,
-                          (struct words){0, V}, B, T, C, add, &mask);
+                          (struct words){0, V}, ROWS, T, C, add, &mask);
         cuda_embed_backward(queue, t, dwte.gpu, dwpe.gpu, dout.gpu, &tokens, B,
                             T, C, add, &mask);
         assert_close("dwte", &dwte, 1e-4);

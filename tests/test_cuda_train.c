@@ -116,7 +116,9 @@ static void updates_equal_the_cpus(void **state)
                              .eps = 1e-8f,
                              .weight_decay = 0.1f,
                              .ndecay = 3,
-                             .decay = {{2, 5}, {1024, 1}, {2000, 70000}}};
+                             .decay = {{2, 5, 0},
+                                       {1024, 1, 0},
+                                       {2000, 70000, 0}}};
     static const size_t sizes[] = {1, 1000, 65536, 200003};
     for (int i = 0; i < 4; i++) {
         c.kind = OPTIM_ADAMW;

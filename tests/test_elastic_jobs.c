@@ -43,7 +43,7 @@ static void resumed_runs_go_on_at_the_right_step(void **state)
 }
 
 // A worker has done the last step and still evaluates when the other one comes
-// back. There is nothing left to do, so it ends. Worker 0 saves before that.
+// back. There is nothing left to do, so it ends. One of the two saves.
 static void nothing_is_left_after_the_last_step(void **state)
 {
     (void)state;
@@ -171,27 +171,38 @@ static void worker_0_may_end_before_the_first_step(void **state)
     assert_int_equal(job_column("first", "step", 1, step, MAX), 20);
 }
 
-// Worker 0 dies and is not back when the others end. So nobody has saved the
-// last step: the job has failed. With more restarts all of it starts again, and
-// is saved. (On a slow machine worker 0 may be back before, and saves.)
-static void the_last_step_is_saved(void **state)
+// Any worker can save. Worker 0, or all but the last one, die: before the first
+// save, between two, at the last step before its save, or in that save. The
+// others go on, save the last step, and write what a run leaves.
+static void any_worker_saves(void **state)
 {
     (void)state;
+    static const char *const ways[] = {
+        "dps servers=2 inject=kill:5@0",
+        "sps inject=kill:30@0",
+        "dps servers=2 inject=kill:60@0",
+        "sps consistency=ssp:2 inject=kill:30@0",
+        "sps consistency=asp inject=kill:60@0",
+        "dps servers=2 save_async=1 inject=kill:30@0",
+    };
     struct job j;
-    for (int restarts = 0; restarts < 3; restarts += 2) {
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         job_run(&j, 60,
-                "rm -rf saved; lockstep train %s sync=dps servers=2 workers=3 "
-                "elastic=1 eval=0 save=20 steps=60 inject=kill:30@0 "
-                "restarts=%d out=saved",
-                tiny, restarts);
-        assert_status(&j, restarts == 0);
-        assert_true(job_has("saved/checkpoint-60") == (restarts == 2));
-        if (restarts == 0)
-            assert_prints(&j, "rank 0, which saves, was dead when the others "
-                              "ended: the last step is 60, and the last one "
-                              "that was saved 20");
+                "rm -rf saved; lockstep train %s workers=3 elastic=1 eval=0 "
+                "save=20 steps=60 out=saved sync=%s && "
+                "echo `cat saved/latest` && lockstep verify saved",
+                tiny, ways[i]);
+        assert_ok(&j);
+        assert_prints(&j, "; the other workers go on");
+        assert_prints(&j, "checkpoint-60\n");
+        assert_true(job_has("saved/checkpoint-40"));
+        assert_true(job_summary("saved", "steps") == 60);
+        assert_true(job_summary("saved", "peak_memory_bytes") > 1e6);
+        job_run(&j, 60,
+                "lockstep train resume=saved steps=64 out=more; s=$?; "
+                "rm -rf more; exit $s");
+        assert_ok(&j);
     }
-    assert_true(job_summary("saved", "steps") == 60);
 }
 
 // The servers have the parameters, so a worker that starts again needs no
@@ -207,6 +218,21 @@ static void a_worker_starts_again_without_checkpoints(void **state)
     assert_status(&j, 0);
     assert_prints(&j, "restart 1 of 1, of rank 1 alone");
     assert_true(job_summary("unsaved", "steps") == 40);
+}
+
+// A worker that dies before any worker has pushed comes back to a job that has
+// not begun. Its folder holds its own run.
+static void worker_0_may_die_before_the_first_push(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=sps workers=1 elastic=1 eval=0 steps=4 "
+            "overlap=0 save=2 inject=kill:1@0 restarts=1 out=early",
+            tiny);
+    assert_status(&j, 0);
+    assert_prints(&j, "restart 1 of 1, of rank 0 alone");
+    assert_true(job_summary("early", "steps") == 4);
 }
 
 // Under asp the first worker may end long before the last, and waits for it. It
@@ -234,8 +260,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
-        cmocka_unit_test(the_last_step_is_saved),
+        cmocka_unit_test(any_worker_saves),
         cmocka_unit_test(a_worker_starts_again_without_checkpoints),
+        cmocka_unit_test(worker_0_may_die_before_the_first_push),
         cmocka_unit_test(who_waits_for_a_frozen_worker_is_not_lost),
         cmocka_unit_test(the_first_to_end_waits_for_the_last),
         cmocka_unit_test(tokens_count_what_was_trained_on),

@@ -2,12 +2,10 @@
 // power: every call of a save, then every call of the next save or prune, then
 // any loss of unsynced changes.
 //
-// The functions of train/folder.c run in a real folder. Their calls of the
-// system are also noted on the disk of lab 9 (labs/crash.h), where a folder is
-// a file that holds its number, and the names in it begin with this number. A
-// killed process makes no more changes: its calls fail.
+// The functions of train/folder.c run in a real folder, and their calls of the
+// system are noted (noted_calls.h).
 
-#include "labs/crash.h"
+#include "tests/noted_calls.h"
 #include "train/folder.h"
 
 #include "base/base.h"
@@ -15,239 +13,14 @@
 #include "base/rng.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/test.h"
 
-enum { FDS = 1024, RANDOM = 8, NEVER = 1 << 20 };
-
-static struct disk *disk; // NULL: calls are not noted
-static char root[64];
-static long left; // calls until the process is killed
-static int folders;
-static int files[FDS]; // descriptor of the disk and 1, by real descriptor
-
-// The linker sends every call of NAME to __wrap_NAME, and __real_NAME to NAME.
-int __real_mkdir(const char *path, mode_t mode);
-int __real_openat(int at, const char *path, int flags, ...);
-ssize_t __real_write(int fd, const void *p, size_t bytes);
-int __real_fsync(int fd);
-int __real_close(int fd);
-int __real_rename(const char *from, const char *to);
-int __real_renameat(int a, const char *from, int b, const char *to);
-long __real_syscall(long number, ...);
-int __real_unlink(const char *path);
-int __real_unlinkat(int at, const char *path, int flags);
-int __real_rmdir(const char *path);
-int __wrap_mkdir(const char *path, mode_t mode);
-int __wrap_openat(int at, const char *name, int flags, mode_t mode);
-ssize_t __wrap_write(int fd, const void *p, size_t bytes);
-int __wrap_fsync(int fd);
-int __wrap_close(int fd);
-int __wrap_rename(const char *from, const char *to);
-int __wrap_renameat(int a, const char *from, int b, const char *to);
-long __wrap_syscall(long number, long a, long b, long c, long d, long e);
-int __wrap_unlink(const char *path);
-int __wrap_unlinkat(int at, const char *path, int flags);
-int __wrap_rmdir(const char *path);
-
-// ---- the folders of the disk
-
-// Reads a small file of a disk. Returns false if there is none.
-static bool read_disk(struct disk *d, const char *key, char text[128])
-{
-    int file = disk_open(d, key);
-    if (file < 0)
-        return false;
-    long n = disk_read(d, file, text, 127);
-    assert_true(n >= 0);
-    text[n] = '\0';
-    assert_int_equal(disk_close(d, file), 0);
-    return true;
-}
-
-// The name on the disk of a path below the root: "FOLDER/NAME".
-static void key_of(const char *path, char key[DISK_NAME])
-{
-    char text[128];
-    int folder = 0;
-    assert_memory_equal(path, root, strlen(root));
-    path += strlen(root) + 1;
-    for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
-        snprintf(key, DISK_NAME, "%d/%.*s", folder, (int)(slash - path), path);
-        assert_true(read_disk(disk, key, text));
-        assert_int_equal(sscanf(text, "folder %d", &folder), 1);
-    }
-    snprintf(key, DISK_NAME, "%d/%s", folder, path);
-}
-
-static void path_of(int fd, const char *name, char path[PATH_MAX])
-{
-    char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, PATH_MAX - 64);
-    assert_true(n > 0);
-    snprintf(path + n, (size_t)(PATH_MAX - n), "%s%s", name ? "/" : "",
-             name ? name : "");
-}
-
-// Counts a call that changes the disk. Returns false if the process is dead.
-static bool is_alive(void)
-{
-    left -= disk && left > 0;
-    errno = EIO;
-    return !disk || left > 0;
-}
-
-int __wrap_mkdir(const char *path, mode_t mode)
-{
-    char key[DISK_NAME], text[32];
-    if (!is_alive())
-        return -1;
-    if (disk) {
-        key_of(path, key);
-        snprintf(text, sizeof text, "folder %d", ++folders);
-        int file = disk_create(disk, key);
-        assert_true(file >= 0);
-        disk_write(disk, file, text, strlen(text));
-        disk_sync(disk, file);
-        disk_close(disk, file);
-    }
-    return __real_mkdir(path, mode);
-}
-
-int __wrap_openat(int at, const char *name, int flags, mode_t mode)
-{
-    char path[PATH_MAX], key[DISK_NAME];
-    if (!is_alive())
-        return -1;
-    int fd = __real_openat(at, name, flags, mode);
-    if (disk && fd >= 0 && flags & O_CREAT) {
-        path_of(at, name, path);
-        key_of(path, key);
-        assert_true(fd < FDS);
-        files[fd] = 1 + disk_create(disk, key);
-        assert_true(files[fd] > 0);
-    }
-    return fd;
-}
-
-ssize_t __wrap_write(int fd, const void *p, size_t bytes)
-{
-    if (fd >= FDS || !disk || !files[fd])
-        return __real_write(fd, p, bytes);
-    if (!is_alive())
-        return -1;
-    assert_int_equal(disk_write(disk, files[fd] - 1, p, bytes), bytes);
-    return __real_write(fd, p, bytes);
-}
-
-// It is not called: the disk decides what survives.
-int __wrap_fsync(int fd)
-{
-    char path[PATH_MAX], key[DISK_NAME], text[128];
-    int folder = 0;
-    if (!disk)
-        return 0;
-    if (!is_alive())
-        return -1;
-    if (files[fd])
-        return disk_sync(disk, files[fd] - 1);
-    path_of(fd, NULL, path);
-    if (strcmp(path, root) != 0) {
-        key_of(path, key);
-        assert_true(read_disk(disk, key, text));
-        assert_int_equal(sscanf(text, "folder %d", &folder), 1);
-    }
-    snprintf(key, sizeof key, "%d/", folder);
-    crash_sync_names(disk, key);
-    return 0;
-}
-
-int __wrap_close(int fd)
-{
-    if (fd >= 0 && fd < FDS && disk && files[fd]) {
-        disk_close(disk, files[fd] - 1);
-        files[fd] = 0;
-    }
-    return __real_close(fd);
-}
-
-int __wrap_rename(const char *from, const char *to)
-{
-    char old[DISK_NAME], new[DISK_NAME];
-    if (!is_alive())
-        return -1;
-    if (disk) {
-        key_of(from, old);
-        key_of(to, new);
-        assert_int_equal(disk_rename(disk, old, new), 0);
-    }
-    return __real_rename(from, to);
-}
-
-int __wrap_renameat(int a, const char *from, int b, const char *to)
-{
-    char old[PATH_MAX], new[PATH_MAX];
-    path_of(a, from, old);
-    path_of(b, to, new);
-    return __wrap_rename(old, new);
-}
-
-// The exchange of two names has no function in older C libraries.
-long __wrap_syscall(long number, long a, long b, long c, long d, long e)
-{
-    char one[DISK_NAME], other[DISK_NAME];
-    if (number != SYS_renameat2)
-        return __real_syscall(number, a, b, c, d, e);
-    if (!is_alive())
-        return -1;
-    if (disk) {
-        key_of((const char *)b, one);
-        key_of((const char *)d, other);
-        assert_int_equal(crash_exchange(disk, one, other), 0);
-    }
-    return __real_syscall(number, a, b, c, d, e);
-}
-
-int __wrap_unlink(const char *path)
-{
-    char key[DISK_NAME];
-    if (!is_alive())
-        return -1;
-    if (disk) {
-        key_of(path, key);
-        disk_remove(disk, key);
-    }
-    return __real_unlink(path);
-}
-
-int __wrap_unlinkat(int at, const char *name, int flags)
-{
-    char path[PATH_MAX];
-    assert_int_equal(flags, 0);
-    path_of(at, name, path);
-    return __wrap_unlink(path);
-}
-
-int __wrap_rmdir(const char *path)
-{
-    char key[DISK_NAME];
-    if (!is_alive())
-        return -1;
-    if (disk) {
-        key_of(path, key);
-        disk_remove(disk, key);
-    }
-    return __real_rmdir(path);
-}
+enum { RANDOM = 8, NEVER = 1 << 20 };
 
 // ---- saving
 
@@ -264,9 +37,9 @@ static int save(int n, int keep)
     char next[128], name[64], text[64];
     text_of(n, turn, text);
     snprintf(name, sizeof name, "checkpoint-%d", n);
-    snprintf(next, sizeof next, "%s/.next-%d", root, n);
+    snprintf(next, sizeof next, "%s/.next-%d", noted.root, n);
     return folder_make(next) || folder_write(next, "state.json", text) ||
-                   folder_finish(next, root, name, keep)
+                   folder_finish(next, noted.root, name, keep)
                ? -1
                : 0;
 }
@@ -274,30 +47,30 @@ static int save(int n, int keep)
 // Removes all that is in the root, also files in its folders.
 static void clear_root(void)
 {
-    struct disk *was = disk;
-    disk = NULL;
-    DIR *d = opendir(root);
+    struct disk *was = noted.disk;
+    noted.disk = NULL;
+    DIR *d = opendir(noted.root);
     assert_non_null(d);
     for (struct dirent *e; (e = readdir(d));) {
         char path[PATH_MAX];
-        snprintf(path, sizeof path, "%s/%s", root, e->d_name);
+        snprintf(path, sizeof path, "%s/%s", noted.root, e->d_name);
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && unlink(path))
             assert_int_equal(file_remove_folder(path), 0);
     }
     closedir(d);
-    disk = was;
+    noted.disk = was;
 }
 
 // Makes a new disk with checkpoints 1 and 2.
 static void begin(void)
 {
     clear_root();
-    crash_free(&disk);
-    disk = crash_new();
-    assert_non_null(disk);
-    memset(files, 0, sizeof files);
-    left = NEVER;
-    folders = turn = 0;
+    crash_free(&noted.disk);
+    noted.disk = crash_new();
+    assert_non_null(noted.disk);
+    memset(noted.files, 0, sizeof noted.files);
+    noted.left = NEVER;
+    noted.folders = turn = 0;
     assert_int_equal(save(1, 2), 0);
     assert_int_equal(save(2, 2), 0);
 }
@@ -305,19 +78,19 @@ static void begin(void)
 // Kills the process in its call number `call`. Returns whether it came so far.
 static bool kill_save(int n, int keep, long call)
 {
-    left = call;
+    noted.left = call;
     save(n, keep);
-    bool killed = left == 0;
-    left = NEVER;
+    bool killed = noted.left == 0;
+    noted.left = NEVER;
     return killed;
 }
 
 static bool kill_prune(long call)
 {
-    left = call;
-    folder_prune(root, 1);
-    bool killed = left == 0;
-    left = NEVER;
+    noted.left = call;
+    folder_prune(noted.root, 1);
+    bool killed = noted.left == 0;
+    noted.left = NEVER;
     return killed;
 }
 
@@ -336,11 +109,11 @@ static bool folder_path(struct disk *d, int folder, char path[PATH_MAX])
 {
     char key[DISK_NAME], text[128];
     int number;
-    snprintf(path, PATH_MAX, "%s", root);
+    snprintf(path, PATH_MAX, "%s", noted.root);
     for (int i = 0; folder > 0 && disk_list(d, i, key) == 0; i++)
-        if (read_disk(d, key, text) &&
+        if (noted_read(d, key, text) &&
             sscanf(text, "folder %d", &number) == 1 && number == folder) {
-            snprintf(path, PATH_MAX, "%s/%s", root, strchr(key, '/') + 1);
+            snprintf(path, PATH_MAX, "%s/%s", noted.root, strchr(key, '/') + 1);
             return true;
         }
     return folder == 0;
@@ -354,14 +127,14 @@ static void make_real(struct disk *d)
     clear_root();
     for (int files_too = 0; files_too < 2; files_too++)
         for (int i = 0; disk_list(d, i, key) == 0; i++) {
-            assert_true(read_disk(d, key, text));
+            assert_true(noted_read(d, key, text));
             bool is_folder = sscanf(text, "folder %d", &number) == 1;
             if (is_folder == files_too || !folder_path(d, atoi(key), path))
                 continue;
             size_t n = strlen(path);
             snprintf(path + n, sizeof path - n, "/%s", strchr(key, '/') + 1);
             if (is_folder)
-                assert_int_equal(__real_mkdir(path, 0700), 0);
+                assert_int_equal(mkdir(path, 0700), 0);
             else
                 write_real(path, text);
         }
@@ -372,7 +145,7 @@ static void assert_whole(int n, int first)
 {
     char path[128], ought[64];
     bool found = false;
-    snprintf(path, sizeof path, "%s/checkpoint-%d", root, n);
+    snprintf(path, sizeof path, "%s/checkpoint-%d", noted.root, n);
     char *text = folder_read(path, "state.json");
     assert_non_null(text);
     for (int its_turn = first; its_turn <= turn; its_turn++) {
@@ -388,19 +161,20 @@ static void assert_whole(int n, int first)
 // is that of this turn.
 static void assert_sound(struct disk *after, int least, bool named, bool saved)
 {
-    struct disk *was = disk;
+    struct disk *was = noted.disk;
     assert_non_null(after);
-    disk = NULL;
+    noted.disk = NULL;
     make_real(after);
-    int newest = folder_newest(root, INT_MAX), latest = folder_latest(root);
+    int newest = folder_newest(noted.root, INT_MAX),
+        latest = folder_latest(noted.root);
     assert_true(newest >= least);
-    for (int n = newest; n >= 0; n = folder_newest(root, n))
+    for (int n = newest; n >= 0; n = folder_newest(noted.root, n))
         assert_whole(n, 0);
     if (named && latest >= 0)
         assert_whole(latest, 0);
     if (saved)
         assert_whole(newest, turn);
-    disk = was;
+    noted.disk = was;
 }
 
 struct loss {
@@ -418,12 +192,12 @@ static bool is_lost(const void *ctx, int i)
 // subsets, of more some.
 static void lose_power(int least, bool named, bool saved)
 {
-    int pending = crash_pending(disk);
+    int pending = crash_pending(noted.disk);
     bool by_mask = pending <= 4;
     uint64_t states = by_mask ? (uint64_t)1 << pending : RANDOM;
     for (uint64_t i = 0; i < states; i++) {
         struct loss loss = {i, by_mask};
-        struct disk *after = crash_after(disk, is_lost, &loss, i % 2);
+        struct disk *after = crash_after(noted.disk, is_lost, &loss, i % 2);
         assert_sound(after, least, named, saved);
         crash_free(&after);
     }
@@ -489,16 +263,16 @@ static int make_root(void **state)
     (void)state;
     // In memory, where there is such a folder: some 100000 files are made.
     const char *above = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
-    snprintf(root, sizeof root, "%s/lockstep-crash-XXXXXX", above);
-    return mkdtemp(root) ? 0 : -1;
+    snprintf(noted.root, sizeof noted.root, "%s/lockstep-crash-XXXXXX", above);
+    return mkdtemp(noted.root) ? 0 : -1;
 }
 
 static int remove_root(void **state)
 {
     (void)state;
-    crash_free(&disk);
+    crash_free(&noted.disk);
     clear_root();
-    return rmdir(root);
+    return rmdir(noted.root);
 }
 
 int main(void)

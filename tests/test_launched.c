@@ -242,6 +242,42 @@ static void a_frozen_mpirun_ends_the_job(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
+static void a_frozen_mpirun_ends_a_bench(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            NOBODY
+            "lockstep bench sync workers=2 timeout=2 rounds=99 sync=ring "
+            "min_bytes=4e6 max_mb=4 >said 2>&1 & p=$!; "
+            "until grep -q 'size 1' said; do sleep 0.02; "
+            "kill -0 $p || break; done; "
+            "read v < /proc/$p/task/$p/children; kill -STOP $v; "
+            "wait $p; s=$?; cat said; exit $s");
+    assert_status(&j, 1);
+    assert_prints(&j, "mpirun: no sign of life of 2 of 2 processes within 7 s: "
+                      "rank 0, rank 1");
+    assert_int_equal(job_processes(20), 0);
+}
+
+// MPI_Finalize has no deadline. Nobody waits for it when all ranks are done.
+static void an_endless_finalize_ends_the_job(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {"sync=allreduce",
+                                       "sync=sps transport=mpi"};
+    struct job j;
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        job_run(&j, 60,
+                NOBODY "LD_PRELOAD=" ENDLESS " "
+                       "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+                       "lockstep train %s %s workers=2 save=2 out=endless%zu",
+                tiny, jobs[i], i);
+        assert_status(&j, 0);
+        assert_int_equal(job_processes(20), 0);
+    }
+}
+
 // mpirun's files are in folders of the job, and no file stays. If the launcher
 // was killed, the next one removes them.
 static void mpirun_leaves_no_files(void **state)
@@ -374,6 +410,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_worker_trains_alone),
         cmocka_unit_test(own_carriers_start_without_mpirun),
         cmocka_unit_test(a_frozen_mpirun_ends_the_job),
+        cmocka_unit_test(a_frozen_mpirun_ends_a_bench),
+        cmocka_unit_test(an_endless_finalize_ends_the_job),
         cmocka_unit_test(mpirun_leaves_no_files),
         cmocka_unit_test(pbs_names_the_hosts),
         cmocka_unit_test(example_scripts_run),

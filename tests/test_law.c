@@ -2,7 +2,7 @@
 // times, the file of links, and forecasts.
 
 #include "config/backends.h"
-#include "lockstep/forecast.h"
+#include "forecast/forecast.h"
 #include "sync/law.h"
 #include "sync/law_mesh.h"
 #include "sync/link.h"
@@ -62,11 +62,12 @@ static void a_row_has_its_own_law(void **state)
 static void bytes_of_stages_and_slices(void **state)
 {
     (void)state;
-    enum { N = 6, C = 8, V = 11, M = 3 };
+    enum { N = 6, C = 8, V = 11, M = 3, T = 5 };
     struct law_mesh m = {.rows = N,
                          .channels = C,
                          .vocab = V,
                          .width = 2,
+                         .sum = 4,
                          .micro = M,
                          .stages = 3,
                          .chunks = 1,
@@ -83,10 +84,17 @@ static void bytes_of_stages_and_slices(void **state)
     m.stage = 0; // the first stage then sends the table itself, too
     assert_true(law_mesh_stages(&m) == M * N * C * 2 + 8 * V * C + 16 * 2);
     m.stages = 1;
+    m.aligned = false;
     m.slices = 2; // 4 L + 2 joins, each sends half of its vector twice
     assert_true(law_mesh_stages(&m) == 0);
     assert_int_equal(law_mesh_joins(&m, false) + law_mesh_joins(&m, true),
                      4 * 2 + 2);
+    assert_true(law_mesh_slices(&m) == M * (10 * 4 * N * C + 3 * 4 * N) + 8);
+    m.aligned = true; // 11 words in two slices: these also align what both have
+    m.tokens = T;
+    assert_true(law_mesh_slices(&m) ==
+                M * (10 * 4 * N * C + 3 * 4 * N) + 8 + 4 * (6 * 2 + T + 2) * C);
+    m.vocab = V + 1;
     assert_true(law_mesh_slices(&m) == M * (10 * 4 * N * C + 3 * 4 * N) + 8);
     m.recompute = 1;
     assert_int_equal(law_mesh_joins(&m, true), 3 * 2 + 1);
@@ -97,6 +105,13 @@ static void bytes_of_stages_and_slices(void **state)
     m.recompute = 1; // one more sum and two more gathers for each layer
     assert_true(law_mesh_slices(&m) ==
                 M * (12 * 2 * N * C + 18 * N * C + 5 * 8 * C + 3 * 4 * N) + 8);
+    m.recompute = 0;
+    m.sequence = 2; // layers keep rows: two gathers less for each of them
+    assert_true(law_mesh_slices(&m) ==
+                M * (10 * 2 * N * C + 10 * N * C + 5 * 8 * C + 3 * 4 * N) + 8);
+    m.sum = 2; // sums in 16 bits
+    assert_true(law_mesh_slices(&m) ==
+                M * (10 * N * C + 10 * N * C + 5 * 8 * C + 3 * 4 * N) + 8);
     m.stages = 3; // a slice sends its rows only
     m.stage = 1;
     assert_true(law_mesh_stages(&m) == 2 * M * N * C + 16 * 2);

@@ -50,6 +50,9 @@ static void help_lists_the_commands(void **state)
     job_run(&j, 20, "lockstep sample runs/x --hlep");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "no such option; try: lockstep sample --help");
+    job_run(&j, 20, "lockstep train --steps=5");
+    assert_status(&j, 1);
+    assert_prints(&j, "settings have no dashes; write steps=5");
 }
 
 // These commands explain themselves with --help at any place (bench only at the

@@ -13,6 +13,7 @@
 
 // 12.7 M parameters, so that a vector is 51 MB, and few activations.
 enum { VECTOR = 4 * 12748288 };
+enum { MIB = 1 << 20 };
 
 static const char heavy[] =
     "data=text.txt layers=4 channels=512 heads=8 context=16 vocab_size=256 "
@@ -22,11 +23,11 @@ struct peak {
     double measured, predicted;
 };
 
-static struct peak run(const char *words)
+static struct peak run_of(const char *model, const char *words)
 {
     struct job j;
     struct peak p;
-    job_run(&j, 120, "rm -rf out; lockstep train %s out=%s/out %s", heavy,
+    job_run(&j, 120, "rm -rf out; lockstep train %s out=%s/out %s", model,
             job_dir(), words);
     if (j.status)
         print_message("%s: %s\n", words, j.out);
@@ -34,6 +35,11 @@ static struct peak run(const char *words)
     p.measured = job_summary("out", "peak_memory_bytes");
     p.predicted = job_summary("out", "predicted_memory_bytes");
     return p;
+}
+
+static struct peak run(const char *words)
+{
+    return run_of(heavy, words);
 }
 
 static void workers_take_the_predicted_memory(void **state)
@@ -106,11 +112,53 @@ static void rank_0_of_a_pipeline_holds_only_its_layers(void **state)
     assert_true(part.measured < whole.measured - 1.5 * VECTOR);
 }
 
+// Here activations are most of the memory.
+static void workers_of_a_sequence_take_the_predicted_memory(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "mesh=cp2", "mesh=cp2 attention_over=ring",
+        "mesh=cp2 attention_over=heads", "mesh=cp4 attention_over=ring",
+        "mesh=cp2,tp2 tp_sequence=1 attention_over=ring"};
+    if (TEST_SANITIZED)
+        skip();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char words[256];
+        snprintf(words, sizeof words,
+                 "%s channels=256 context=4096 batch=2 transport=tcp", ways[i]);
+        struct peak p = run(words);
+        print_message("%-60s %6.1f MB, predicted %6.1f\n", ways[i],
+                      p.measured * 1e-6, p.predicted * 1e-6);
+        assert_true(fabs(p.measured / p.predicted - 1) < 0.05);
+    }
+}
+
+// What a save takes does not depend on a vector alone: its buffers are as small
+// as the model.
+static void a_small_model_is_saved_in_little_memory(void **state)
+{
+    (void)state;
+    static const char small[] =
+        "data=text.txt model=nano layers=2 channels=8 heads=2 context=8 "
+        "batch=1 threads=1 steps=4 warmup=0 eval=0 log=0 save=1";
+    static const char *const ways[] = {"sync=local", "sync=sps workers=2"};
+    if (TEST_SANITIZED)
+        skip();
+    for (int i = 0; i < 2; i++) {
+        struct peak p = run_of(small, ways[i]);
+        print_message("%s: %.1f MiB, predicted %.1f\n", ways[i],
+                      p.measured / MIB, p.predicted / MIB);
+        assert_true(p.measured <= p.predicted + 4 * MIB);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rank_0_of_a_pipeline_holds_only_its_layers),
         cmocka_unit_test(workers_take_the_predicted_memory),
+        cmocka_unit_test(workers_of_a_sequence_take_the_predicted_memory),
+        cmocka_unit_test(a_small_model_is_saved_in_little_memory),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

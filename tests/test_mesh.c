@@ -1,4 +1,4 @@
-// test_mesh.c - ranks and coordinates of every mesh of up to three axes.
+// test_mesh.c - ranks and coordinates of meshes of up to three axes.
 
 #include "base/base.h"
 #include "config/config.h"
@@ -38,7 +38,8 @@ static void the_last_axis_counts_fastest(void **state)
     (void)state;
     static const char *const orders[][3] = {
         {"dp", "pp", "tp"}, {"dp", "tp", "pp"}, {"pp", "dp", "tp"},
-        {"pp", "tp", "dp"}, {"tp", "dp", "pp"}, {"tp", "pp", "dp"}};
+        {"pp", "tp", "dp"}, {"tp", "dp", "pp"}, {"tp", "pp", "dp"},
+        {"dp", "cp", "tp"}, {"cp", "pp", "dp"}};
     char text[64];
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++)
         for (int size = 0; size < 64; size++) {
@@ -121,6 +122,11 @@ static void the_mesh_gives_the_number_of_workers(void **state)
         {{"sync=local", "mesh=pp2"}, "sync=local has no stages"},
         {{"sync=zero", "mesh=pp2", "shard=2"},
          "shard=2 exchanges gradients after every"},
+        {{"mesh=cp4"}, NULL},
+        {{"sync=zero", "mesh=dp2,cp2", "attention_over=ring"}, NULL},
+        {{"sync=outer", "mesh=dp2,cp2"}, "sync=outer has no divided sequences"},
+        {{"sync=ring", "mesh=dp4", "attention_over=ring"}, "try: mesh=cp2"},
+        {{"mesh=cp4", "device=cuda"}, "are computed on the CPU only"},
         {{"sync=ring", "mesh=pp4", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=pp2,tp2", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=dp2", "chunks=2"}, "chunks=: is for the stages"},

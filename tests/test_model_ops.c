@@ -185,13 +185,14 @@ static void test_embed(void)
         in.d[words[r] * CH + c] += dout.d[i] * keep;
         in2.d[r % 4 * CH + c] += dout.d[i] * keep;
     }
-    k->embed(out.raw, weight.raw, bias.raw, words, B, 4, CH, &some_mask);
+    k->embed(out.raw, weight.raw, bias.raw, words, (size_t)B * 4, 4, CH,
+             &some_mask);
     near_raw("embed", out.raw, out.d, n);
     memset(grad, 0, sizeof grad);
     for (int i = 0; i < 4 * CH; i++)
         grad2[i] = 5; // replaced
-    k->embed_backward(grad, grad2, dout.raw, words, (struct words){0, 7}, B, 4,
-                      CH, false, &some_mask);
+    k->embed_backward(grad, grad2, dout.raw, words, (struct words){0, 7},
+                      (size_t)B * 4, 4, CH, false, &some_mask);
     near("dwte", grad, in.d, 7 * CH);
     near("dwpe", grad2, in2.d, 4 * CH);
 }

@@ -1,10 +1,10 @@
 // test_mpirun.c - reads mpirun's own lines, which say what happened to its
 // ranks, and checks which cores ranks get.
 
-#include "lockstep/mpirun.h"
+#include "launch/mpirun.h"
 
 #include "base/base.h"
-#include "lockstep/cores.h"
+#include "launch/cores.h"
 
 #include <signal.h>
 #include <sys/wait.h>

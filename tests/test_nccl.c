@@ -240,10 +240,12 @@ static void ctas_sets_the_thread_blocks(void **state)
 
 // ---- compute waits on the device, not on the host
 
-static int step_and_follow(struct sync *s, const struct sync_in *in,
-                           struct sync_out *out)
+// Replicas have no step of their own, since sync.c updates.
+static int only_follow(struct sync *s, const struct sync_in *in,
+                       struct sync_out *out)
 {
-    return sync_replicas.step(s, in, out) || sync_replicas.follow(s) ? -1 : 0;
+    (void)in, (void)out;
+    return sync_replicas.follow(s);
 }
 
 static int sums_ones(struct worker *w)
@@ -265,7 +267,7 @@ static void compute_follows_the_sum(void **state)
     (void)state;
     struct sync_ops ops = sync_replicas;
     struct setup s = {.world = 2, .n = 2000, .first = 500, .bucket = 700};
-    ops.step = step_and_follow;
+    ops.step = only_follow;
     for (int i = 0; i < 2; i++) {
         struct fixture f = *both[i];
         uint64_t bytes[2];

@@ -226,7 +226,9 @@ static void the_norm_adds_in_one_order(void **state)
     assert_memory_equal(sums, parts, sizeof sums);
     assert_true(sums[3] == optim_sum_squares(g + 3 * 4096, 4096));
     enum { SKIP = 2 * RULE_BLOCK + 100, MORE = 5 * RULE_BLOCK + 7 };
-    struct optim_range some[] = {{0, SKIP}, {MORE, 10}, {MORE + 20, 30}};
+    struct optim_range some[] = {{0, SKIP, 0},
+                                 {MORE, 10, 0},
+                                 {MORE + 20, 30, 0}};
     struct norm_parts others = {.elsewhere = some, .count = 3};
     segment_squares_part(g, 0, 7 * RULE_BLOCK, &others, parts);
     assert_true(parts[0] == 0 && parts[1] == 0);

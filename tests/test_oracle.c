@@ -183,7 +183,7 @@ static struct optim_config adamw(const struct oracle *o)
         struct tensor t;
         model_tensor(&o->config, i, &t);
         if (t.decay)
-            c.decay[c.ndecay++] = (struct optim_range){t.off, t.n};
+            c.decay[c.ndecay++] = (struct optim_range){t.off, t.n, t.shape[0]};
     }
     return c;
 }

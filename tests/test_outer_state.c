@@ -79,15 +79,7 @@ static int names_body(struct worker *w)
                                        "exp_avg_of_worker_1",
                                        "exp_avg_sq_of_worker_1",
                                        "outer_velocity"};
-    if (sync_slots(w->sync) != 5)
-        return fail("%d slots", sync_slots(w->sync));
-    for (int i = 0; i < 5; i++) {
-        char name[SYNC_SLOT_NAME];
-        sync_slot_name(w->sync, i, name);
-        if (strcmp(name, want[i]))
-            return fail("slot %d: %s", i, name);
-    }
-    return 0;
+    return worker_has_slots(w, want, 5);
 }
 
 // A resumed run has the same bits as the run that was not interrupted.

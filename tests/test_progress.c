@@ -1,7 +1,7 @@
 // test_progress.c - the line that a terminal shows from the reports of all
 // workers.
 
-#include "lockstep/progress.h"
+#include "launch/progress.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -198,7 +198,7 @@ static void a_port_in_use_is_named(void **state)
     struct ps_servers s;
     char command[1024], line[512];
     assert_int_equal(ps_servers_start(&s, 1, 1, 1, ""), 0);
-    assert_int_equal(text_into(command, sizeof command, "%s bind=%s 2>&1",
+    assert_int_equal(text_into(command, sizeof command, "'%s' bind=%s 2>&1",
                                PS_SERVER, s.endpoints),
                      0);
     FILE *f = popen(command, "r");

@@ -154,6 +154,12 @@ static void a_worker_that_breaks_the_protocol_is_dropped(void **state)
         {{.kind = PS_PUSH, .round = 1, .row = 50}, 1024, "row 50"},
         {{.kind = PS_PUSH, .round = 1}, 1000, "1000 bytes"},
         {{.kind = PS_PUSH, .round = 1, .dtype = DTYPE_F16}, 1024, "fp16"},
+        {{.kind = PS_PUSH, .what = PS_SQUEEZED, .round = 1}, 1024, "vector 5"},
+        {{.kind = PS_PUSH, .what = PS_SQUEEZED, .round = 1},
+         26 * 8,
+         "the message of rank 0 for row 0: entry 0 of 26 has index"},
+        {{.kind = PS_SET, .what = PS_RESIDUAL}, 1024, "SET"},
+        {{.kind = PS_PULL, .what = PS_RESIDUAL}, 0, "PULL"},
         {{.kind = PS_STEP, .round = 1}, 7, "STEP of 7 bytes"},
         {{.kind = PS_COMMIT, .round = 1}, 0, "COMMIT"},
         {{.kind = PS_SET, .what = PS_PARAMS, .row = 3}, 1024, "row 0 is due"},
@@ -165,7 +171,7 @@ static void a_worker_that_breaks_the_protocol_is_dropped(void **state)
         {{.kind = PS_WELCOME}, 0, "not for servers"},
         {{.kind = PS_PUSH, .rank = 1, .round = 1}, 1024, "claims to be"},
     };
-    static uint8_t data[1024];
+    static uint8_t data[1024] = {[3] = 0xff}; // an index that no entry has
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ps_servers s;
         struct bad_peer l;
@@ -174,7 +180,11 @@ static void a_worker_that_breaks_the_protocol_is_dropped(void **state)
                              .servers = 1,
                              .n = PS_WORKERS_N,
                              .slice = 256,
-                             .timeout_s = 10};
+                             .timeout_s = 10,
+                             .worker_updates = true,
+                             .squeeze = {.squeeze = SQUEEZE_TOPK,
+                                         .density = 0.1,
+                                         .levels = 1}};
         assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
         bad_peer_open(&l, s.endpoints);
         size_t bytes = ps_job_put(raw, &job);

@@ -40,7 +40,7 @@ static void heads_survive_a_round_trip(void **state)
                     out.value == in.value);
     }
     // written out by hand: the layout is little-endian and fixed
-    const uint8_t begin[] = {'L', 'C', 'K', 'S', 3, 0, PS_BUSY, 0, 2, 0, 3, 0};
+    const uint8_t begin[] = {'L', 'C', 'K', 'S', 4, 0, PS_BUSY, 0, 2, 0, 4, 0};
     assert_memory_equal(raw, begin, sizeof begin);
 }
 
@@ -133,7 +133,7 @@ static struct ps_job example(void)
                   .beta2 = 0.99f,
                   .eps = 1e-8f,
                   .ndecay = 2,
-                  .decay = {{10, 20}, {100, 900}}},
+                  .decay = {{10, 20, 0}, {100, 900, 0}}},
     };
 }
 

@@ -205,6 +205,35 @@ static void a_sum_that_overflows_is_named(void **state)
     }
 }
 
+// A run's folder may come from a stranger. Nothing is written to, removed from
+// or copied from what its links lead to, and nothing waits for its FIFOs.
+static void what_links_lead_to_stays(void **state)
+{
+    (void)state;
+    static const char *const names[] = {".lock",          "log.txt",
+                                        "util.0.csv",     "breakdown.0.csv",
+                                        "steps.csv.next", "util.csv.next",
+                                        "run.json.tmp",   "util.5.csv",
+                                        ".next-3",        "checkpoint-3"};
+    static const char *const make[] = {"ln -s ../kept.txt", "ln -s ../kept",
+                                       "mkfifo"};
+    struct job j = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int kind = 0; kind < 3; kind++) {
+            job_run(
+                &j, 60,
+                "rm -rf given kept; mkdir given kept; echo 12 | tee "
+                "kept.txt > kept/a; cd given && %s %s && cd .. || exit 9; "
+                "timeout 50 lockstep train %s steps=3 save=3 sync=ring "
+                "workers=2 out=given; [ $? -le 1 ] && [ `cat kept.txt` = "
+                "12 ] && [ `cat kept/*` = 12 ] && ! grep -rx -D skip 12 given",
+                make[kind], names[i], tiny);
+            if (j.status)
+                print_error("%s %s\n", make[kind], names[i]);
+            assert_ok(&j);
+        }
+}
+
 // Worker 0 cannot make the checkpoint's folder. Only this cause is printed.
 static void a_folder_that_cannot_be_made_is_named(void **state)
 {
@@ -263,6 +292,7 @@ int main(void)
         cmocka_unit_test(hosts_are_said_again),
         cmocka_unit_test(a_folder_takes_one_job_at_a_time),
         cmocka_unit_test(a_file_that_cannot_grow_is_named),
+        cmocka_unit_test(what_links_lead_to_stays),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_named),
         cmocka_unit_test(a_sum_that_overflows_is_named),
         cmocka_unit_test(servers_listen_at_an_interface),

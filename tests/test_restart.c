@@ -162,7 +162,26 @@ static void restarts_are_counted(void **state)
     assert_prints(&j, "server 0: killed by signal 9");
     assert_prints(&j, "restart 1 of 1 in 1 s, from checkpoint-");
     assert_prints(&j, "killed by signal 9 (SIGKILL, Killed) after step");
+    assert_null(strstr(j.out, "; try: "));
     assert_int_equal(job_processes(20), 0);
+}
+
+// Who asked for no restart is told of it.
+static void a_lost_job_says_what_helps(void **state)
+{
+    (void)state;
+    static const char *const says[] = {
+        "try: save=100 restarts=3, to go on after a loss; log: lost/log.txt",
+        "try: resume=auto, or restarts=3 from the start on; log: "};
+    struct job j;
+    for (int saves = 0; saves < 2; saves++) {
+        job_run(&j, 60,
+                "rm -rf lost; lockstep train %s steps=9 save=%d inject=kill:5 "
+                "out=lost",
+                tiny, 3 * saves);
+        assert_status(&j, 1);
+        assert_prints(&j, says[saves]);
+    }
 }
 
 // In an elastic job only the dead worker starts again: the servers keep the
@@ -316,6 +335,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_fault_that_stays_is_not_repeated),
         cmocka_unit_test(another_step_is_another_fault),
         cmocka_unit_test(restarts_are_counted),
+        cmocka_unit_test(a_lost_job_says_what_helps),
         cmocka_unit_test(a_worker_is_started_again_alone),
         cmocka_unit_test(the_other_workers_go_on),
         cmocka_unit_test(a_command_that_is_started_again_is_a_restart),

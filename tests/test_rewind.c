@@ -55,6 +55,21 @@ static void a_run_goes_back(void **state)
                       "renamed to back/checkpoint-12.aside-2");
 }
 
+// What a save left that was killed while it removed an old checkpoint goes when
+// the run goes on, even if nothing is left to do.
+static void what_a_killed_save_left_goes(void **state)
+{
+    (void)state;
+    struct job j;
+    begin("killed");
+    job_run(&j, 30,
+            "mv killed/checkpoint-4 killed/.old-4; mkdir killed/.next-12; "
+            "lockstep train resume=auto steps=12 out=killed && ls -a killed");
+    assert_ok(&j);
+    assert_null(strstr(j.out, ".old-4"));
+    assert_null(strstr(j.out, ".next-12"));
+}
+
 // The job dies before it has saved anything of the new line.
 static void a_restart_stays_on_the_line(void **state)
 {
@@ -128,6 +143,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_goes_back),
+        cmocka_unit_test(what_a_killed_save_left_goes),
         cmocka_unit_test(a_restart_stays_on_the_line),
         cmocka_unit_test(another_run_is_another_line),
         cmocka_unit_test(latest_rules),

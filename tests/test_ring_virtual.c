@@ -105,31 +105,15 @@ static int one_verb(struct virtual_rank *r, void *arg)
     const struct job *job = arg;
     struct cluster c = cluster_virtual(r, job->world, job->timeout_s);
     float v[MOST];
-    struct group_vector x = group_floats(v, job->n);
+    const struct group_op op = {.verb = job->verb,
+                                .vector = group_floats(v, job->n)};
     uint64_t ticket;
-    int rc = -1;
     for (size_t i = 0; i < job->n; i++)
         v[i] = 1;
     struct group *g = open_group(&c, "dp");
     if (!g)
         return -1;
-    switch (job->verb) {
-    case GROUP_ALL_REDUCE:
-        rc = group_all_reduce(g, &x, &ticket);
-        break;
-    case GROUP_REDUCE_SCATTER:
-        rc = group_reduce_scatter(g, &x, &ticket);
-        break;
-    case GROUP_ALL_GATHER:
-        rc = group_all_gather(g, &x, &ticket);
-        break;
-    case GROUP_BROADCAST:
-        rc = group_broadcast(g, &x, 0, &ticket);
-        break;
-    default:
-        rc = group_reduce(g, &x, 0, &ticket);
-    }
-    rc = rc || group_await(g, ticket) ? -1 : 0;
+    int rc = group_post(g, &op, &ticket) || group_await(g, ticket) ? -1 : 0;
     group_close(&g);
     return rc;
 }

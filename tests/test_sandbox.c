@@ -43,8 +43,12 @@ static int try_all(const char *there)
     struct rlimit limit = {1, 1};
     char *const words[] = {(char *)"true", NULL};
     pthread_t thread;
-    if (sandbox_enter())
+    char byte;
+    int fd = open(there, O_RDWR);
+    if (fd < 0 || sandbox_enter(0))
         return 1;
+    if (!is_refused(read(fd, &byte, 1)) || !is_refused(lseek(fd, 0, SEEK_SET)))
+        return 14;
     if (!is_refused(open(mark, O_WRONLY | O_CREAT, 0600)))
         return 2;
     if (!is_refused(open(there, O_RDONLY)) || !is_refused(truncate(there, 0)))
@@ -82,7 +86,7 @@ static int try_all(const char *there)
 static int compute(const char *there)
 {
     int fd = open(there, O_RDWR);
-    if (fd < 0 || sandbox_enter())
+    if (fd < 0 || sandbox_enter(0))
         return 1;
     char *p = malloc(8 << 20);
     if (!p || write(fd, memset(p, 1, 8 << 20), 8 << 20) != 8 << 20)
@@ -94,7 +98,7 @@ static int compute(const char *there)
 static int take_memory(const char *there)
 {
     (void)there;
-    if (sandbox_enter())
+    if (sandbox_enter(0))
         return 1;
     void *p = mmap(NULL, (size_t)2 << 30, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -106,9 +110,34 @@ static int take_memory(const char *there)
 static int write_far(const char *there)
 {
     int fd = open(there, O_RDWR);
-    if (fd < 0 || lseek(fd, 64 << 20, SEEK_SET) < 0 || sandbox_enter())
+    if (fd < 0 || lseek(fd, 64 << 20, SEEK_SET) < 0 || sandbox_enter(0))
         return 1;
     return write(fd, "x", 1) == 1 ? 2 : 3;
+}
+
+static int sum(volatile const char *p)
+{
+    return p[0] + p[4095];
+}
+
+// Uses `pages` of 4 KiB of stack, in functions of one page each.
+static int go_deep(int pages)
+{
+    volatile char page[4096];
+    page[0] = page[4095] = 1;
+    return pages ? go_deep(pages - 1) + sum(page) : 0;
+}
+
+static int use_stack(const char *there)
+{
+    (void)there;
+    return sandbox_enter(256 << 10) || go_deep(30) < 0;
+}
+
+static int use_too_much_stack(const char *there)
+{
+    (void)there;
+    return sandbox_enter(256 << 10) || go_deep(100) < 0;
 }
 
 #ifdef __x86_64__
@@ -117,7 +146,7 @@ static int call_as_32_bits(const char *there)
 {
     long result = 20;
     (void)there;
-    if (sandbox_enter())
+    if (sandbox_enter(0))
         return 1;
     __asm__ volatile("int $0x80" : "+a"(result) : : "memory");
     return 2;
@@ -154,6 +183,8 @@ static void little_can_be_done(void **state)
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
     assert_int_equal(end_of(take_memory, there), 0);
+    assert_int_equal(end_of(use_stack, there), 0);
+    ends_by(SIGSEGV, use_too_much_stack, there);
     ends_by(SIGABRT, compute, there);
     ends_by(SIGXFSZ, write_far, there);
 #ifdef __x86_64__

@@ -75,8 +75,8 @@ static void a_save_may_take_longer_than_timeout(void **state)
     static const char *const ways[] = {"ring", "dps", "ring save_async=1",
                                        "zero shard=3", "ring mesh=pp2"};
     static const char slow[] =
-        "rm -rf slow; export LD_PRELOAD=" SLOW_DISK
-        " ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; "
+        "rm -rf slow; cp '" SLOW_DISK "' slow.so; export LD_PRELOAD=./slow.so "
+        "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; "
         "lockstep train";
     struct job j;
     int n = test_long() ? 5 : 2;
@@ -110,7 +110,8 @@ static void workers_at_their_own_pace_wait_for_a_slow_disk(void **state)
         CHECK(!text_into(list + strlen(list), sizeof list - strlen(list),
                          "'%s' ", ways[i]));
     job_run(&j, 150,
-            "rm -rf pace?; export LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=6 "
+            "rm -rf pace?; cp '" SLOW_DISK "' slow.so; "
+            "export LD_PRELOAD=./slow.so SLOW_DISK_S=6 "
             "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; i=0; "
             "for way in %s; do i=$((i+1)); { lockstep train %s sync=$way "
             "layers=1 channels=32 heads=2 workers=2 steps=4 save=2 restarts=1 "
@@ -129,6 +130,30 @@ static void workers_at_their_own_pace_wait_for_a_slow_disk(void **state)
     assert_lacks(&j, "restart 1");
 }
 
+// In an elastic job the workers that save die in the last save, one after the
+// other, while the rest waits for them. The last one saves.
+static void workers_may_die_in_the_last_save(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf dying; LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=5 "
+            "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+            "lockstep train %s sync=sps workers=3 elastic=1 save=20 steps=20 "
+            "out=dying & job=$!; "
+            "until [ -s dying/run.json ]; do sleep 0.02; done; "
+            "for r in 0 1; do "
+            "pid=`sed -n 's/.*\"rank '$r'\".* pid \\([0-9]*\\).*/\\1/p' "
+            "dying/run.json`; "
+            "until ls -l /proc/$pid/fd | grep next-20/model; do "
+            "kill -0 $job || exit 9; sleep 0.02; done; kill -9 $pid; done; "
+            "wait $job && lockstep verify dying",
+            tiny);
+    assert_status(&j, 0);
+    assert_true(job_has("dying/checkpoint-20/state.json"));
+    assert_true(job_summary("dying", "steps") == 20);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +161,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_full_disk_ends_the_job),
         cmocka_unit_test(a_save_may_take_longer_than_timeout),
         cmocka_unit_test(workers_at_their_own_pace_wait_for_a_slow_disk),
+        cmocka_unit_test(workers_may_die_in_the_last_save),
         cmocka_unit_test(shards_refuse_save_async),
     };
     if (argc > 1)

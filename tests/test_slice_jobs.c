@@ -52,28 +52,31 @@ static int chunk(int n, int slices, int r)
 }
 
 // The payload that a slice sends in a step over TCP, in bytes (train/slices.h).
-// `rows` is 0, or with tp_sequence=1 the bytes of a number of the model.
-static double law(int slices, int r, int rows)
+// `rows` is 0, or with tp_sequence= the bytes of a number of the model.
+// `keeps`: tp_sequence=2. A number of a join has `wide` bytes.
+static double law(int slices, int r, int rows, bool keeps, int wide)
 {
     int n = B * T * C, part = 3 * B * T;
     int join = 2 * n - chunk(n, slices, r) - chunk(n, slices, r + 1);
     int loss = slices * part - part, norm = 8 * (slices - 1);
     if (!rows)
-        return 4.0 * MICRO * ((4 * L + 2) * join + loss) + norm;
+        return MICRO * (wide * (4.0 * L + 2) * join + 4.0 * loss) + norm;
     int sums = n - C * chunk(B * T, slices, r);
     int gathers = n - C * chunk(B * T, slices, r + 1);
     int norms = (2 * L + 1) * 2 * C * (slices - 1);
-    return MICRO * (4.0 * ((4 * L + 2) * sums + norms + loss) +
-                    rows * (6.0 * L + 2) * gathers) +
+    return MICRO * (wide * (4.0 * L + 2) * sums + 4.0 * (norms + loss) +
+                    rows * ((keeps ? 4.0 : 6.0) * L + 2) * gathers) +
            norm;
 }
 
 static void check_slices(int slices, const char *words, double within)
 {
     char all[256];
-    int rows = !strstr(words, "tp_sequence=1") ? 0
-               : strstr(words, "bf16")         ? 2
-                                               : 4;
+    bool keeps = strstr(words, "tp_sequence=2");
+    int wide = strstr(words, "tp_wire") ? 2 : 4;
+    int rows = !strstr(words, "tp_sequence")     ? 0
+               : strstr(words, "precision=bf16") ? 2
+                                                 : 4;
     snprintf(all, sizeof all, "sync=ring mesh=tp%d steps=%d verify=1 %s",
              slices, STEPS, words);
     train(all, "slices");
@@ -81,8 +84,9 @@ static void check_slices(int slices, const char *words, double within)
         double sent[8], came[8];
         assert_int_equal(job_column("slices", "slice_tx", r, sent, 8), STEPS);
         assert_int_equal(job_column("slices", "slice_rx", r, came, 8), STEPS);
-        assert_true(sent[STEPS - 1] == law(slices, r, rows));
-        assert_true(came[STEPS - 1] == law(slices, r + slices - 1, rows));
+        assert_true(sent[STEPS - 1] == law(slices, r, rows, keeps, wide));
+        assert_true(came[STEPS - 1] ==
+                    law(slices, r + slices - 1, rows, keeps, wide));
         assert_true(last_loss("slices", r) == last_loss("slices", 0));
         assert_true(fabs(last_loss("slices", r) - last_loss("whole", 0)) <
                     within);
@@ -114,9 +118,13 @@ static void slices_train_as_the_whole(void **state)
     check_slices(3, "transport=tcp", 1e-5);
     check_slices(2, "transport=tcp tp_sequence=1", 1e-5);
     check_slices(3, "transport=tcp tp_sequence=1", 1e-5);
+    check_slices(3, "transport=tcp tp_sequence=2", 1e-5);
+    check_slices(3, "transport=tcp tp_wire=bf16", 1e-2);
+    check_slices(3, "transport=tcp tp_wire=fp16 tp_sequence=2", 2e-3);
     train("sync=local steps=4 precision=bf16", "whole");
     check_slices(2, "precision=bf16", 2e-3);
     check_slices(2, "transport=tcp tp_sequence=1 precision=bf16", 2e-3);
+    check_slices(2, "transport=tcp tp_sequence=2 precision=bf16", 2e-3);
 }
 
 // In shared memory rows have the same bits as over TCP, also with recompute.
@@ -129,23 +137,34 @@ static void rows_have_the_same_bits_everywhere(void **state)
     snprintf(words, sizeof words, "%s transport=tcp recompute=1", job);
     train(words, "again");
     assert_same_files("memory", "again", 4);
+    // What layers keep is what backward would gather.
+    snprintf(words, sizeof words, "%s transport=tcp tp_sequence=2", job);
+    train(words, "kept");
+    assert_same_files("memory", "kept", 4);
+    // Sums that travel in 16 bits are rounded in shared memory, too.
+    snprintf(words, sizeof words, "%s tp_wire=bf16", job);
+    train(words, "memory");
+    snprintf(words, sizeof words, "%s tp_wire=bf16 transport=tcp", job);
+    train(words, "tcp");
+    assert_same_files("memory", "tcp", 4);
 }
 
 // Slices that sleep make the exchanges of training, but for the loss.
 static void paced_slices_move_the_same_bytes(void **state)
 {
     (void)state;
-    for (int rows = 0; rows <= 4; rows += 4) {
+    for (int rows = 0; rows <= 2; rows++) {
         char words[256];
         snprintf(words, sizeof words,
                  "sync=ring mesh=tp3 transport=tcp steps=2 pace=1,1 "
                  "tp_sequence=%d",
-                 rows > 0);
+                 rows);
         train(words, "paced");
         for (int r = 0; r < 3; r++) {
             double sent[4], loss = MICRO * 4 * 2 * 3 * B * T;
             assert_int_equal(job_column("paced", "slice_tx", r, sent, 4), 2);
-            assert_true(sent[1] == law(3, r, rows) - loss);
+            assert_true(sent[1] ==
+                        law(3, r, rows ? 4 : 0, rows == 2, 4) - loss);
         }
     }
 }
@@ -306,6 +325,9 @@ static void too_many_slices_are_refused(void **state)
     job_run(&j, 30, "%s sync=ring mesh=dp2 tp_sequence=1 out=none", same);
     assert_status(&j, 1);
     assert_prints(&j, "is for the slices of a mesh; try: mesh=tp2");
+    job_run(&j, 30, "%s sync=ring mesh=dp2 tp_wire=bf16 out=none", same);
+    assert_status(&j, 1);
+    assert_prints(&j, "tp_wire= is for the slices of a mesh; try: mesh=tp2");
 }
 
 int main(void)

@@ -2,30 +2,23 @@
 // gradients are as near to double precision as the whole model's, and its
 // dropout masks are the same. Tensors that all slices have stay bit-identical.
 // The number of exchanges is that of the law. All this is so with whole rows
-// between the products, and with divided ones (model_slices.sequence).
+// between the products, and with divided ones, with and without kept inputs of
+// the products (model_slices.sequence, keeps).
 //
 // All slices are models in this process (slice_members.h). No size divides
 // evenly.
 
 #include "base/base.h"
-#include "base/rng.h"
 #include "model/part.h"
 #include "sync/law_mesh.h"
-#include "tests/reference_gpt2.h"
 #include "tests/slice_members.h"
 #include "tests/test.h"
-#include "tests/tiny_model.h"
+#include "tests/truth.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LAYERS = 3, CHANNELS = 35, SLICES = MEMBERS, STEPS = 20 };
-
-static const struct model_config odd = {.layers = LAYERS,
-                                        .heads = 5,
-                                        .channels = CHANNELS,
-                                        .context = 13,
-                                        .vocab = 31};
+enum { SLICES = MEMBERS, STEPS = 20 };
 
 // ---- what a slice is
 
@@ -87,7 +80,7 @@ static void slices_tile_the_model(void **state)
     float *all = mem_alloc(n, sizeof *all);
     uint8_t *count = mem_alloc(n, 1);
     model_init(&odd, 9, all);
-    for (int stages = 1; stages <= LAYERS; stages++)
+    for (int stages = 1; stages <= ODD_LAYERS; stages++)
         for (int slices = 1; slices <= odd.heads; slices++)
             check_tiles(stages, slices, all, count);
     mem_free(all);
@@ -98,55 +91,6 @@ static void slices_tile_the_model(void **state)
 }
 
 // ---- against double precision
-
-enum { SAMPLES = 6, TENSORS = 2 + MODEL_PER_LAYER * LAYERS + 2 };
-
-// Some gradients of every tensor, by finite differences of fourth order.
-struct truth {
-    double loss, slope[TENSORS * SAMPLES];
-    size_t at[TENSORS * SAMPLES];
-};
-
-static double reference(const struct bench *b, const double *params)
-{
-    return ref_gpt2(&b->job.config, params, b->x, b->y, b->job.batch,
-                    b->job.tokens, NULL);
-}
-
-static struct truth *find_truth(const struct bench *b)
-{
-    static const double factor[] = {1, -8, 8, -1};
-    struct truth *t = mem_alloc(1, sizeof *t);
-    double *params = mem_alloc(b->n, sizeof *params), h = 1e-3;
-    for (size_t i = 0; i < b->n; i++)
-        params[i] = b->params[i];
-    t->loss = reference(b, params);
-    for (int k = 0; k < TENSORS * SAMPLES; k++) {
-        struct tensor tensor;
-        model_tensor(&b->job.config, k / SAMPLES, &tensor);
-        size_t at = tensor.off + rng_below(20, (uint64_t)k, tensor.n);
-        double keep = params[at], sum = 0;
-        for (int i = 0; i < 4; i++) {
-            params[at] = keep + (i < 2 ? i - 2 : i - 1) * h;
-            sum += factor[i] * reference(b, params);
-        }
-        params[at] = keep;
-        t->at[k] = at;
-        t->slope[k] = sum / (12 * h);
-    }
-    mem_free(params);
-    return t;
-}
-
-static double error_of(const float *grads, const struct truth *t)
-{
-    double diff = 0, norm = 0;
-    for (int k = 0; k < TENSORS * SAMPLES; k++) {
-        diff += pow(grads[t->at[k]] - t->slope[k], 2);
-        norm += pow(t->slope[k], 2);
-    }
-    return sqrt(diff / norm);
-}
 
 static void *train_once(void *arg)
 {
@@ -163,47 +107,33 @@ static void *train_rows(void *arg)
     return NULL;
 }
 
-// The whole model on one thread, with weights that 16-bit formats hold exactly.
-static struct bench begin_whole(enum dtype format, bool recompute, float drop)
-{
-    struct model_config c = odd;
-    c.dropout = drop;
-    struct bench b = begin(c, format, ROWS, TOKENS);
-    model_close(&b.m);
-    for (size_t i = 0; i < b.n; i++)
-        b.params[i] = (float)((int)lrintf(b.params[i] * 128)) / 128;
-    b.job.threads = 1;
-    b.job.recompute = recompute;
-    assert_int_equal(model_open(&b.m, &b.job), 0);
-    return b;
-}
-
 // A member has made the exchanges that the law says: `steps` times those of
 // forward and backward, and `evals` times those of an evaluation.
 static void check_exchanges(const struct member *m, int steps, int evals)
 {
     const struct law_mesh l = {.stages = 1,
-                               .layers = LAYERS,
+                               .layers = ODD_LAYERS,
                                .slices = m->world->n,
                                .recompute = m->b.job.recompute,
-                               .sequence = m->slices.sequence};
+                               .sequence =
+                                   m->slices.sequence + m->slices.keeps};
     int joins = law_mesh_joins(&l, false), rows = law_mesh_gathers(&l, false);
     assert_int_equal(m->joins, steps * (joins + law_mesh_joins(&l, true)) +
                                    evals * joins);
     // an evaluation gathers the head's input, too
     assert_int_equal(m->gathers, steps * (rows + law_mesh_gathers(&l, true)) +
-                                     evals * (rows + l.sequence));
+                                     evals * (rows + (l.sequence > 0)));
     assert_int_equal(m->norms, steps * law_mesh_norms(&l, true));
 }
 
-static void check_truth(bool sequence)
+static void check_truth(int sequence)
 {
-    struct bench b = begin_whole(DTYPE_F32, false, 0);
+    struct bench b = begin_odd(DTYPE_F32, TOKENS, false, 0);
     struct truth *t = find_truth(&b);
     end(&b);
     for (int k = 0; k < 6; k++) {
         bool again = k % 2;
-        b = begin_whole((enum dtype)(k / 2), again, 0);
+        b = begin_odd((enum dtype)(k / 2), TOKENS, again, 0);
         float loss = train(&b), eval;
         double local = error_of(b.grads, t);
         assert_int_equal(model_eval(b.m, b.x, b.y, ROWS, &eval), 0);
@@ -234,13 +164,14 @@ static void check_truth(bool sequence)
 static void slices_are_as_near_to_the_truth(void **state)
 {
     (void)state;
-    check_truth(false);
+    check_truth(0);
 }
 
 static void slices_of_rows_are_as_near(void **state)
 {
     (void)state;
-    check_truth(true);
+    check_truth(1);
+    check_truth(2);
 }
 
 // Two tokens in four slices: two slices have no row of the residual stream.
@@ -250,7 +181,7 @@ static void a_slice_may_have_no_rows(void **state)
     struct model_config c = odd;
     struct bench b = begin(c, DTYPE_F32, 1, 2);
     float loss = train(&b);
-    struct member *all = run_slices(&b, SLICES, true, train_rows);
+    struct member *all = run_slices(&b, SLICES, 1, train_rows);
     float *grads = assembled(all, true);
     assert_true(fabsf(all->loss - loss) <= 1e-6f * loss);
     assert_true(distance(grads, b.grads, b.n) <= 1e-5);
@@ -290,10 +221,10 @@ static const float *replicated(const struct member *m, int i, size_t *n)
 
 // Trains with dropout. The masks must be those of the whole model: other masks
 // would change the first digits of the parameters.
-static void check_bits(bool sequence)
+static void check_bits(int sequence)
 {
     for (int k = 0; k < 6; k++) {
-        struct bench b = begin_whole((enum dtype)(k / 2), k % 2, 0.1f);
+        struct bench b = begin_odd((enum dtype)(k / 2), TOKENS, k % 2, 0.1f);
         struct member *all = run_slices(&b, 2 + k % 3, sequence, train_long);
         int count = 0;
         for (int i = 0; i < model_ntensors(&odd); i++)
@@ -304,7 +235,7 @@ static void check_bits(bool sequence)
                                     n * sizeof *first);
                 count += r == 1 && n;
             }
-        assert_int_equal(count, 1 + 6 * LAYERS + 2); // wpe, ln, biases
+        assert_int_equal(count, 1 + 6 * ODD_LAYERS + 2); // wpe, ln, biases
         check_exchanges(all, STEPS, 0);
         float *params = assembled(all, false), *before = copy(b.params, b.n);
         for (int step = 1; step <= STEPS; step++)
@@ -325,13 +256,14 @@ static void check_bits(bool sequence)
 static void replicas_stay_equal_to_the_bit(void **state)
 {
     (void)state;
-    check_bits(false);
+    check_bits(0);
 }
 
 static void slices_of_rows_stay_equal(void **state)
 {
     (void)state;
-    check_bits(true);
+    check_bits(1);
+    check_bits(2);
 }
 
 int main(void)

@@ -269,6 +269,54 @@ struct writer {
     _Atomic bool stop;
 };
 
+enum { CHAINED = 200000 };
+
+static void *write_chain(void *arg)
+{
+    for (uint64_t i = 1; i <= CHAINED; i++) {
+        span_carries(arg, i);
+        span_add(arg, SPAN_ADD, (int)i, i, 2 * i);
+    }
+    return NULL;
+}
+
+struct chain {
+    int last, seen;
+};
+
+static void follow(void *ctx, const struct span_record *r)
+{
+    struct chain *c = ctx;
+    uint64_t i = (uint64_t)r->index;
+    assert_true(r->index > c->last);
+    assert_true(r->begin_ns == i && r->end_ns == 2 * i);
+    assert_true(r->value == (double)i && r->kind == SPAN_ADD && !r->is_counter);
+    c->last = r->index;
+    c->seen++;
+}
+
+// Every record that a reader is given is whole, and later than the one before,
+// though the writer comes around the ring thousands of times.
+static void records_beside_writer(void **state)
+{
+    (void)state;
+    struct spans *s;
+    struct chain c;
+    pthread_t thread;
+    assert_int_equal(spans_open(&s, 32), 0);
+    struct span_lane *l = spans_lane(s, "communication");
+    assert_int_equal(pthread_create(&thread, NULL, write_chain, l), 0);
+    do {
+        c = (struct chain){0};
+        span_each(l, follow, &c);
+    } while (c.last < CHAINED);
+    pthread_join(thread, NULL);
+    c = (struct chain){0};
+    assert_int_equal(span_each(l, follow, &c), CHAINED - 31);
+    assert_int_equal(c.seen, 31);
+    spans_close(&s);
+}
+
 static void *write_spans(void *arg)
 {
     struct writer *w = arg;
@@ -323,6 +371,7 @@ int main(void)
         cmocka_unit_test(totals_that_fall),
         cmocka_unit_test(an_update_inside_a_wait),
         cmocka_unit_test(reader_beside_writer),
+        cmocka_unit_test(records_beside_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,41 @@ static void topk_is_exact_for_extreme_numbers(void **state)
     check_topk(700, 0.9);
 }
 
+// A server's answer has the elements that are not 0, with their bits; it is
+// refused if it is malformed, and left to the caller if it saves nothing.
+static void an_answer_is_the_union(void **state)
+{
+    (void)state;
+    static char message[8 * MOST];
+    static const int every[] = {1, 2, 3, 7, 100};
+    for (int i = 0; i < SIZES; i++)
+        for (int e = 0; e < 5; e++) {
+            size_t n = sizes[i], entries = 0;
+            fill_normals(n, 31);
+            for (size_t k = 0; k < n; k++)
+                if (k % (size_t)every[e])
+                    coded->x[k] = 0;
+            for (size_t k = 0; k < n; k++)
+                entries += coded->x[k] != 0;
+            size_t bytes = squeeze_put_union(coded->x, n, message);
+            assert_int_equal(bytes, 8 * entries < 4 * n ? 8 * entries : 0);
+            if (bytes == 0)
+                continue;
+            memset(coded->sent, 0, sizeof coded->sent);
+            assert_int_equal(squeeze_add_union(message, bytes, n, coded->sent),
+                             0);
+            assert_memory_equal(coded->sent, coded->x, n * sizeof(float));
+            assert_int_equal(squeeze_add_union(message, bytes - 4, n,
+                                               coded->sent),
+                             -1);
+            memset(message, 0xff, 4);
+            assert_int_equal(squeeze_add_union(message, bytes, n, coded->sent),
+                             -1);
+        }
+    coded->x[0] = NAN;
+    assert_int_equal(squeeze_put_union(coded->x, 100, message), 8);
+}
+
 // ---- int8 and sign
 
 // What was sent and what was kept add up: exactly if the unit is a power of
@@ -377,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(topk_sends_the_largest),
         cmocka_unit_test(topk_is_exact_for_extreme_numbers),
+        cmocka_unit_test(an_answer_is_the_union),
         cmocka_unit_test(what_is_sent_and_what_is_kept_add_up),
         cmocka_unit_test(they_add_up_exactly_with_a_unit_of_a_power_of_two),
         cmocka_unit_test(int8_is_unbiased),

@@ -18,12 +18,18 @@ static const char tiny[] =
 
 static const char *const ways[] = {
     "sync=ring squeeze=topk density=0.02 transport=tcp",
-    "sync=ring squeeze=topk density=0.02 scope=tensor squeeze_after=3 "
-    "transport=tcp",
+    ("sync=ring squeeze=topk density=0.02 scope=tensor squeeze_after=3 "
+     "transport=tcp"),
     "sync=ring squeeze=int8 levels=15 transport=tcp accum=2",
     "sync=allreduce squeeze=sign precision=bf16",
     "sync=ring squeeze=sign scope=model transport=shm overlap=0",
     "sync=ring squeeze=topk feedback=0 precision=fp16 staging=always",
+    "sync=ring squeeze=power squeeze_rank=2 transport=tcp squeeze_after=2",
+    "sync=allreduce squeeze=power feedback=0 precision=bf16",
+    "sync=sps squeeze=topk density=0.02 squeeze_after=2",
+    "sync=ring squeeze=topk density=0.02 momentum_correction=1 optimizer=sgd",
+    "sync=dps squeeze=sign slice_kb=4",
+    "sync=dps servers=3 squeeze=int8 feedback=0 transport=mpi",
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -50,8 +56,8 @@ static void disturbed_jobs_end_with_the_same_files(void **state)
 }
 
 // Every worker sends in every step what run.json says of the law; with
-// squeeze_after=, on average. A library counts what it is given, which is the
-// law's for two workers.
+// squeeze_after=, on average. A library counts what it is given, and a server
+// beside a worker counts for two, which is the law's for two workers.
 static void bytes_are_those_of_the_law(void **state)
 {
     (void)state;
@@ -100,24 +106,43 @@ static void other_ways_resume_it(void **state)
     (void)state;
     static const char *const tour[] = {
         "sync=ring squeeze=topk workers=2",
+        "sync=ring squeeze=power workers=2",
         "sync=ring squeeze=sign workers=3",
+        "sync=dps squeeze=int8 workers=3",
         "sync=dps workers=2",
         "sync=allreduce squeeze=int8 workers=2",
         "sync=ring workers=2",
         "sync=ring squeeze=topk workers=1",
     };
+    enum { STOPS = sizeof tour / sizeof *tour };
     struct job j;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < STOPS; i++) {
         job_run(&j, 60,
                 "lockstep train %s %s save=3 resume=auto schedule=constant "
                 "steps=%d out=tour",
                 tiny, tour[i], 3 * (i + 1));
         assert_ok(&j);
     }
-    assert_true(job_summary("tour", "steps") == 18);
+    assert_true(job_summary("tour", "steps") == 3 * STOPS);
     job_run(&j, 20,
-            "strings -n 4 tour/checkpoint-18/optimizer.safetensors | head -1");
+            "strings -n 4 tour/checkpoint-24/optimizer.safetensors | head -1");
     assert_prints(&j, "\"slots\":\"exp_avg exp_avg_sq residual_of_worker_0\"");
+}
+
+// A checkpoint with the workers' velocities has no momentum of the optimiser.
+// verify and other ways can read it, and begin with a momentum of 0.
+static void velocities_can_be_left_behind(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            "lockstep train %s sync=ring squeeze=topk optimizer=sgd lr=0.1 "
+            "momentum_correction=1 workers=2 steps=4 save=4 eval=4 out=dgc && "
+            "lockstep verify dgc && lockstep train %s sync=dps optimizer=sgd "
+            "workers=2 steps=8 save=8 lr=0.1 resume=dgc/checkpoint-4 out=plain",
+            tiny, tiny);
+    assert_ok(&j);
+    assert_true(job_summary("plain", "steps") == 8);
 }
 
 // A NaN ends the job on all workers; a gradient that overflows is skipped.
@@ -177,8 +202,21 @@ static void impossible_settings_are_refused(void **state)
         {"squeeze=sign save=4 save_async=1 out=no", "try: save_async=0"},
         {"squeeze=topk mesh=dp1,pp2", "try: a mesh of replicas only"},
         {"squeeze=topk squeeze_after=8", "try: squeeze_after=0"},
-        {"squeeze=topk sync=dps", "dps has no such setting"},
-        {"squeeze=powersgd", "see docs/limits.md"},
+        {"squeeze=topk sync=zero", "zero has no such setting"},
+        {"squeeze=topk sync=dps scope=model", "dps has no such setting"},
+        {"squeeze=power sync=dps", "a server adds once; try: sync=ring"},
+        {"squeeze=topk sync=sps update=server", "try: update=worker"},
+        {"squeeze=topk sync=sps consistency=asp", "try: update=worker"},
+        {"squeeze=sign sync=dps elastic=1 save=4 out=no", "elastic=0"},
+        {"squeeze=topk momentum_correction=1", "try: optimizer=sgd"},
+        {"squeeze=sign momentum_correction=1", "a setting of squeeze=topk"},
+        {"squeeze=topk momentum_correction=1 optimizer=sgd feedback=0",
+         "try: feedback=1"},
+        {"squeeze=topk squeeze_rank=2", "squeeze_rank= is a setting of "
+                                        "squeeze=power"},
+        {"squeeze=power scope=model", "scope= is a setting of squeeze=topk"},
+        {"squeeze=powersgd", "squeeze=power"},
+        {"squeeze=randomk", "see docs/limits.md"},
         {"squeeze=qsgd", "squeeze=int8"},
         {"squeeze=topk density=0", "density=0"},
     };
@@ -203,12 +241,36 @@ static void predict_knows_the_bytes(void **state)
     assert_ok(&j);
     assert_prints(&j, "ring           29.87 MB");
     assert_prints(&j, "compressed by squeeze=topk");
+    assert_prints(&j, "dps            59.79 MB");
+    assert_null(strstr(j.out, "zero"));
+    job_run(&j, 60,
+            "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
+            "squeeze=power squeeze_rank=4");
+    assert_ok(&j);
+    assert_prints(&j, "ring           5.535 MB");
+    job_run(
+        &j, 60,
+        "lockstep predict model=gpt2 hosts=4 slots=1 link=1gbit compute_ms=900 "
+        "squeeze=power");
+    assert_ok(&j);
+    assert_prints(&j, " 5.535 ");
+    assert_prints(&j, "1 of 1 ways fit. The fastest: mesh=dp4 sync=ring");
+    job_run(&j, 60,
+            "lockstep predict model=gpt2 mesh=dp2,pp2 link=1gbit "
+            "compute_ms=900 squeeze=topk");
+    assert_status(&j, 1);
+    assert_prints(&j, "try: a mesh of replicas only");
     assert_null(strstr(j.out, "dps"));
     job_run(&j, 60,
             "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
-            "squeeze=topk sync=ring,dps");
+            "squeeze=topk sync=ring,zero");
     assert_status(&j, 1);
-    assert_prints(&j, "sync=dps cannot compress gradients");
+    assert_prints(&j, "sync=zero cannot compress gradients");
+    job_run(&j, 60,
+            "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
+            "squeeze=power sync=dps");
+    assert_status(&j, 1);
+    assert_prints(&j, "sync=dps cannot compress gradients by squeeze=power");
 }
 
 int main(int argc, char **argv)
@@ -218,6 +280,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bytes_are_those_of_the_law),
         cmocka_unit_test(all_entries_give_the_rings_losses),
         cmocka_unit_test(other_ways_resume_it),
+        cmocka_unit_test(velocities_can_be_left_behind),
         cmocka_unit_test(a_nan_ends_the_job),
         cmocka_unit_test(compressing_is_recorded),
         cmocka_unit_test(impossible_settings_are_refused),

@@ -2,11 +2,11 @@
 // and for a rank that mpirun does not hear any more. The launcher ends such a
 // job at a deadline, and mpirun with it; also a process that was stopped.
 
-#include "lockstep/supervise.h"
+#include "launch/supervise.h"
 
 #include "base/base.h"
-#include "lockstep/cores.h"
-#include "lockstep/progress.h"
+#include "launch/cores.h"
+#include "launch/progress.h"
 
 #include <string.h>
 #include <unistd.h>

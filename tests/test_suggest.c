@@ -72,8 +72,8 @@ static void terms_of_the_field_are_known(void **state)
         {"gpipe", "try: sync=ring mesh=pp2 pipeline=gpipe"},
         {"ps", "try: sync=sps, or sync=dps"},
         {"megatron", "try: sync=ring mesh=tp2"},
-        {"powersgd", "docs/limits.md"},
-        {"ulysses", "docs/limits.md"},
+        {"adasum", "docs/limits.md"},
+        {"usp", "docs/limits.md"},
         {"dpss", "try: sync=dps"}, // mistyped
     };
     static const char *const keys[][2] = {

@@ -136,6 +136,23 @@ static void paces_add_up(void **state)
     assert_true(fabs(sum.median_step_s - 0.8) < 1e-9);
 }
 
+// Worker 1 dies before it has made its file, and joins after step 4.
+static void steps_before_the_first_file_are_lost(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    struct steps *s;
+    double time_s;
+    write_rows(0, 2, 0, 5);
+    assert_int_equal(steps_open(&s, dir, "sps", 1, 2, 4, true, 1, &time_s), 0);
+    struct step_row row = {.step = 5, .step_us = 500000, .val_loss = NAN};
+    assert_int_equal(steps_write(s, &row), 0);
+    assert_int_equal(steps_close(&s), 0);
+    assert_int_equal(steps_merge(dir, 2), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_int_equal(sum.lost, 4);
+}
+
 // Worker 1 dies after step 2. Before it is back, another worker dies, so all go
 // on from the checkpoint of step 5: worker 1 has missed three steps.
 static void steps_missed_before_a_restart_are_lost(void **state)
@@ -396,6 +413,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_rank, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(paces_add_up, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(steps_before_the_first_file_are_lost,
+                                        make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(steps_missed_before_a_restart_are_lost,
                                         make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(even_steps, make_dir, remove_dir),

@@ -444,9 +444,12 @@ static void the_log_says_what_the_data_are(void **state)
     struct job j;
     job_run(&j, 60,
             "for i in $(seq 199); do printf 'caf\\351\\r\\nabcd\\n'; done "
-            ">old.txt; trainer %s data=old.txt symbols=chars steps=1 out=old",
+            ">old.txt; trainer %s data=old.txt symbols=chars steps=1 save=1 "
+            "out=old; "
+            "lockstep sample old prompt=$(printf 'caf\\377')",
             tiny);
-    assert_ok(&j);
+    assert_status(&j, 1);
+    assert_prints(&j, "text: byte 0xFF is not UTF-8, and not in the data");
     assert_prints(&j, "warning: old.txt: lines end with CR and LF");
     assert_prints(&j, "old.txt: not UTF-8: 1 of its symbols are lone bytes");
     assert_prints(&j, "old.txt: 8 symbols, ");

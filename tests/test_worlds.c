@@ -1,7 +1,7 @@
-// test_worlds.c - stages and slices do not change the losses and norms of a
-// run. The test covers all meshes of one or two replicas, stages and slices,
-// with every strategy that sums the gradients of replicas. The runs begin with
-// trained parameters, and the norm is clipped.
+// test_worlds.c - stages, slices and divided sequences do not change the losses
+// and norms of a run. The test covers all meshes of one or two replicas,
+// stages, slices and pieces, with every strategy that sums the gradients of
+// replicas. The runs begin with trained parameters, and the norm is clipped.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -20,37 +20,38 @@ static const char same[] =
 
 static const char *const ways[] = {"ring", "allreduce", "zero shard=1",
                                    "zero shard=2"};
-enum { WAYS = 4, WORLDS = 8 * WAYS };
+enum { WAYS = 4, WORLDS = 16 * WAYS };
 
 struct world {
-    int dp, pp, tp, accum;
+    int dp, pp, tp, cp, accum;
     double dropout;
     const char *way;
-    bool refused; // stages and slices exchange gradients only once a step
+    bool refused; // parts of a model exchange gradients only once a step
 };
 
 // World i. Some of the worlds have accumulation, some have dropout.
 static struct world world_at(int i)
 {
     int mesh = i / WAYS, spread = mesh + i % WAYS;
-    struct world w = {.dp = 1 + mesh / 4,
+    struct world w = {.dp = 1 + mesh / 4 % 2,
                       .pp = 1 + mesh / 2 % 2,
                       .tp = 1 + mesh % 2,
+                      .cp = 1 + mesh / 8,
                       .accum = spread % 2 ? 3 : 1,
                       .dropout = spread / 2 % 2 ? 0.1 : 0,
                       .way = ways[i % WAYS]};
-    w.refused = (w.pp > 1 || w.tp > 1) && i % WAYS == WAYS - 1;
+    w.refused = w.pp * w.tp * w.cp > 1 && i % WAYS == WAYS - 1;
     return w;
 }
 
-// Trains a world or, with `whole`, the run with as many replicas but without
-// stages and slices. Replicas differ in their data, so their number must agree.
+// Trains a world or, with `whole`, the run with as many replicas of whole
+// models. Replicas differ in their data, so their number must agree.
 static void train(struct job *j, const struct world *w, bool whole)
 {
     char mesh[64] = "local";
     if (!whole)
-        snprintf(mesh, sizeof mesh, "%s mesh=dp%d,pp%d,tp%d", w->way, w->dp,
-                 w->pp, w->tp);
+        snprintf(mesh, sizeof mesh, "%s mesh=dp%d,pp%d,tp%d,cp%d", w->way,
+                 w->dp, w->pp, w->tp, w->cp);
     else if (w->dp > 1)
         snprintf(mesh, sizeof mesh, "ring workers=%d", w->dp);
     const char *out = whole ? "whole" : "cut";
@@ -85,8 +86,8 @@ static void check_world(int i)
 {
     struct world w = world_at(i);
     struct job j;
-    print_message("%s mesh=dp%d,pp%d,tp%d accum=%d dropout=%g\n", w.way, w.dp,
-                  w.pp, w.tp, w.accum, w.dropout);
+    print_message("%s mesh=dp%d,pp%d,tp%d,cp%d accum=%d dropout=%g\n", w.way,
+                  w.dp, w.pp, w.tp, w.cp, w.accum, w.dropout);
     train(&j, &w, false);
     if (w.refused) {
         assert_status(&j, 1);
@@ -106,7 +107,7 @@ static void check_world(int i)
 static void worlds(void **state)
 {
     (void)state;
-    static const int few[] = {7, 14, 21, 28}; // one of each way
+    static const int few[] = {7, 14, 21, 28, 38, 49}; // some of each way
     struct job j;
     // This learning rate moves parameters far. The worlds' runs have a tenth of
     // it, so that rounding is not amplified.

@@ -38,6 +38,20 @@ static const struct fixture grads_shm =
     FIXTURE(shm, "shard=2", .shared = true, .few = true);
 static const struct fixture params_shm =
     FIXTURE(shm, "shard=3", .shared = true, .few = true);
+// The model's blocks are copies, as on a GPU.
+static const struct fixture grads_copied =
+    FIXTURE(tcp, "shard=2,slice_kb=1,staging=always", .few = true);
+static const struct fixture params_copied =
+    FIXTURE(tcp, "shard=3,slice_kb=1,staging=always", .few = true);
+
+static void copied(void **state)
+{
+    (void)state;
+    case_integers(&grads_copied);
+    case_integers(&params_copied);
+    case_overflow(&params_copied);
+    case_state(&params_copied);
+}
 
 static void over_shm(void **state)
 {
@@ -52,7 +66,6 @@ static void over_shm(void **state)
 // ---- the ring with ZeRO's units and grain
 
 struct aligned {
-    struct group *group;
     struct shards shards;
     int next;
     uint64_t ticket;
@@ -66,15 +79,7 @@ static int aligned_open(struct sync *s)
     const struct members_need need = {.grain = RULE_BLOCK,
                                       .largest = a->shards.largest,
                                       .depth = (size_t)a->shards.count};
-    a->group = members_open(s, &need);
-    return a->group ? 0 : -1;
-}
-
-static int aligned_broadcast(struct sync *s, int slot, float *v)
-{
-    const struct aligned *a = s->state;
-    (void)slot;
-    return members_broadcast(s, a->group, v);
+    return members_open(s, &need);
 }
 
 static int aligned_ready(struct sync *s, int b)
@@ -85,7 +90,7 @@ static int aligned_ready(struct sync *s, int b)
         return 0;
     a->next = (a->next + 1) % a->shards.count;
     struct group_vector v = group_floats(s->job.grads + all->off, all->n);
-    return group_all_reduce(a->group, &v, &a->ticket);
+    return group_all_reduce(s->group, &v, &a->ticket);
 }
 
 static int aligned_step(struct sync *s, const struct sync_in *in,
@@ -94,20 +99,18 @@ static int aligned_step(struct sync *s, const struct sync_in *in,
     const struct aligned *a = s->state;
     (void)in;
     (void)out;
-    return group_await(a->group, a->ticket);
+    return group_await(s->group, a->ticket);
 }
 
 static void aligned_close(struct sync *s)
 {
     struct aligned *a = s->state;
-    group_close(&a->group);
     shards_close(&a->shards);
 }
 
 static const struct sync_ops aligned_ring = {
     .state_size = sizeof(struct aligned),
     .open = aligned_open,
-    .broadcast = aligned_broadcast,
     .ready = aligned_ready,
     .step = aligned_step,
     .close = aligned_close,
@@ -287,14 +290,16 @@ static uint64_t train_all(const struct fixture *f, int world, int cut,
 static void equal_the_ring_in_bits(void **unused)
 {
     (void)unused;
-    const struct fixture *const all[] = {&state,      &late,      &grads,
-                                         &grads_late, &params,    &state_shm,
-                                         &grads_shm,  &params_shm};
+    const struct fixture *const all[] = {&state,        &late,
+                                         &grads,        &grads_late,
+                                         &params,       &state_shm,
+                                         &grads_shm,    &params_shm,
+                                         &grads_copied, &params_copied};
     todo = (struct plan_of_steps){.micro = 1};
     for (int world = 1; world <= CASE_WORLDS; world++)
         for (int cut = 0; cut < CUTS; cut++) {
             uint64_t want = train_all(&ring, world, cut, 1);
-            for (int k = 0; k < 8; k++)
+            for (int k = 0; k < 10; k++)
                 assert_true(train_all(all[k], world, cut,
                                       (k + cut + world) % 2) == want);
         }
@@ -312,6 +317,7 @@ static void micro_batches_agree(void **unused)
             uint64_t two = train_all(&grads, world, 0, 1);
             assert_true(train_all(&params, world, 0, 1) == two);
             assert_true(train_all(&params_shm, world, 0, 0) == two);
+            assert_true(train_all(&params_copied, world, 0, 1) == two);
             if (integers)
                 assert_true(train_all(&ring, world, 0, 1) == two);
         }
@@ -439,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(integers, &grads),
         CASE(integers, &params),
+        cmocka_unit_test(copied),
         cmocka_unit_test(over_shm),
         CASE(replicas, &params),
         CASE(reruns, &params),

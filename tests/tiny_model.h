@@ -1,7 +1,6 @@
 // tiny_model.h - a GPT-2 of two layers, its weights, tokens and memory.
 
-#ifndef TESTS_TINY_MODEL_H
-#define TESTS_TINY_MODEL_H
+#pragma once
 
 #include "model/model.h"
 
@@ -31,5 +30,3 @@ float *copy(const float *x, size_t n);
 
 // |got - want| / |want|
 double distance(const float *got, const float *want, size_t n);
-
-#endif

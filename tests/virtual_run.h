@@ -1,8 +1,7 @@
 // virtual_run.h - shared by tests of the virtual cluster: a network, a run that
 // must succeed, and blocking calls.
 
-#ifndef TESTS_VIRTUAL_RUN_H
-#define TESTS_VIRTUAL_RUN_H
+#pragma once
 
 #include "base/base.h"
 #include "virtual/virtual.h"
@@ -63,5 +62,3 @@ static inline int receive(struct virtual_rank *r, int from, void *p,
     return virtual_irecv(r, from, p, bytes, &req) ? -1
                                                   : virtual_wait(r, &req, 1);
 }
-
-#endif

@@ -32,8 +32,7 @@
 // "Optimization of Collective Communication Operations in MPICH", 2005,
 // sections 3 and 4.
 
-#ifndef TEXTBOOK_SCHEDULE_H
-#define TEXTBOOK_SCHEDULE_H
+#pragma once
 
 #include "group/group.h"
 #include "sync/law.h"
@@ -102,5 +101,3 @@ size_t schedule_sends(const struct schedule *s, int rank);
 // after the other on the longest path, `share` is their bytes divided by the
 // vector's bytes.
 struct law schedule_law(const struct schedule *s);
-
-#endif

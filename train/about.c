@@ -41,7 +41,7 @@ static void add_settings(struct manifest *m, const struct about *a)
 
 static int parts_of(const struct run *r)
 {
-    return mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP);
+    return mesh_parts(&r->mesh);
 }
 
 static bool is_ignored(const struct run *r, const struct key *k)
@@ -75,6 +75,7 @@ static void add_way(struct manifest *m, const struct about *a)
     manifest_number(m, "parts", parts_of(r));
     manifest_number(m, "stages", mesh_size(&r->mesh, MESH_PP));
     manifest_number(m, "slices", mesh_size(&r->mesh, MESH_TP));
+    manifest_number(m, "pieces", mesh_size(&r->mesh, MESH_CP));
     add_ignored(m, r);
     manifest_end(m);
 }
@@ -91,9 +92,10 @@ static bool makes_training(const struct key *k)
 {
     // Besides those of the groups model, optimizer and mistakes.
     static const char *const more[] = {
-        "symbols", "vocab", "val_fraction", "order",    "seed",
-        "steps",   "tf32",  "attention",    "wire",     "consistency",
-        "backup",  "every", "outer_rule",   "outer_lr", "outer_momentum",
+        "symbols",    "vocab",       "val_fraction",   "order",
+        "seed",       "steps",       "tf32",           "attention",
+        "wire",       "consistency", "backup",         "every",
+        "outer_rule", "outer_lr",    "outer_momentum", "tp_wire",
     };
     if (!strcmp(k->name, "lr_scale") || !strcmp(k->name, "base_batch"))
         return false; // add_value() writes the learning rate they result in
@@ -110,8 +112,17 @@ static bool makes_training(const struct key *k)
 static bool is_of_squeeze(const struct key *k)
 {
     static const char *const names[] = {
-        "squeeze",       "density", "scope",     "levels",          "feedback",
-        "squeeze_after", "bucket",  "bucket_mb", "first_bucket_mb",
+        "squeeze",
+        "density",
+        "scope",
+        "levels",
+        "squeeze_rank",
+        "feedback",
+        "bucket",
+        "bucket_mb",
+        "first_bucket_mb",
+        "squeeze_after",
+        "momentum_correction",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(k->name, names[i]))
@@ -176,7 +187,7 @@ static const char *verb_name(int v)
 static void add_law(struct manifest *m, const struct about *a)
 {
     struct run_law law;
-    run_law(a->effective, a->model, a->world, a->transport, &law);
+    run_law(a->effective, a->model, a->world, a->transport, a->joins, &law);
     manifest_begin(m, "law");
     manifest_number(m, "bytes_tx", law.bytes);
     manifest_begin(m, "by_verb");
@@ -188,6 +199,7 @@ static void add_law(struct manifest *m, const struct about *a)
     manifest_number(m, "bubble_share", law.bubble);
     manifest_number(m, "stage_tx", law.stages);
     manifest_number(m, "slice_tx", law.slices);
+    manifest_number(m, "piece_tx", law.pieces);
     manifest_end(m);
 }
 

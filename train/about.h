@@ -11,11 +11,12 @@
 //                every      steps from one exchange to the next
 //                promise    "", or the consistency for which no losses are
 //                           promised, as "ssp:2"
-//                parts, stages, slices    into how many the model is cut
+//                parts, stages, slices, pieces    into how many the model and
+//                its sequences are cut
 //                ignores    the keys of backends that this one does not read
 //     training   key: text, for all that the losses depend on, but the data
 //     task       the same for the model alone
-//     law        bytes_tx, by_verb, stage_tx, slice_tx, exchange_s,
+//     law        bytes_tx, by_verb, stage_tx, slice_tx, piece_tx, exchange_s,
 //                bubble_share: struct run_law; null: there is no law
 //     mistakes   the settings that are wrong on purpose
 //     format     the version of these objects
@@ -23,8 +24,7 @@
 // Two runs trained the same thing if their data and their objects `training`
 // are equal. The backend does not matter.
 
-#ifndef TRAIN_ABOUT_H
-#define TRAIN_ABOUT_H
+#pragma once
 
 struct manifest;
 struct model_config;
@@ -36,8 +36,7 @@ struct about {
     const struct model_config *model; // whole; vocab 0: not known yet
     int world;                        // workers
     const char *transport;            // in use; NULL: not known yet
+    const char *joins;                // the same between slices
 };
 
 void about_write(struct manifest *m, const struct about *a);
-
-#endif

@@ -1,8 +1,7 @@
 // check.h - checks after a step: a gradient that overflowed, replicas that
 // differ.
 
-#ifndef TRAIN_CHECK_H
-#define TRAIN_CHECK_H
+#pragma once
 
 #include "train/trainer.h"
 
@@ -14,5 +13,3 @@ int check_skip(struct trainer *t, int *skips);
 // The check of verify=. All workers call it. Returns 0 if all replicas are
 // bit-identical, else -1 after fail() on every worker.
 int check_replicas(struct trainer *t);
-
-#endif

@@ -10,6 +10,7 @@
 #include "telemetry/span.h"
 #include "telemetry/steps.h"
 #include "train/pace.h"
+#include "train/sequences.h"
 #include "train/stages.h"
 #include "train/trainer.h"
 
@@ -55,8 +56,13 @@ static int32_t *y_of(const struct trainer *t, int slot)
 
 static int next_batch(struct trainer *t, int slot)
 {
-    if (!t->scatters)
-        return data_next(t->data, x_of(t, slot), y_of(t, slot));
+    if (!t->scatters) {
+        if (data_next(t->data, x_of(t, slot), y_of(t, slot)))
+            return -1;
+        sequences_pick(t, x_of(t, slot));
+        sequences_pick(t, y_of(t, slot));
+        return 0;
+    }
     if (t->replica == 0 && data_next(t->data, t->x, t->y))
         return -1;
     return sync_scatter(t->sync, t->x, t->y, batch_tokens(t));
@@ -129,6 +135,8 @@ int compute_step(struct trainer *t, struct step_row *row)
             run_action(t, a, &pass, row) || stages_end(t, a, &pass))
             return -1;
     }
+    if (sequences_sum(t, &t->loss))
+        return -1;
     if (t->plan.stages == 1)
         return 0;
     if (stages_tie(t))
@@ -162,11 +170,13 @@ int compute_val_loss(struct trainer *t, double *loss)
         float one;
         if (!data_val(t->data, i, t->x, t->y))
             break;
+        sequences_pick(t, t->x);
+        sequences_pick(t, t->y);
         if (evaluate_batch(t, &one))
             return -1;
         sum += (double)one;
     }
-    if (stages_share(t, &sum))
+    if (sequences_sum(t, &sum) || stages_share(t, &sum))
         return -1;
     span_end(t->observe.lane);
     *loss = i ? sum / (double)i : NAN;

@@ -1,7 +1,6 @@
 // compute.h - what a worker computes between two updates.
 
-#ifndef TRAIN_COMPUTE_H
-#define TRAIN_COMPUTE_H
+#pragma once
 
 struct step_row;
 struct trainer;
@@ -14,5 +13,3 @@ int compute_step(struct trainer *t, struct step_row *row);
 // *loss: the mean loss over this replica's share of the validation batches, NAN
 // if it has none. Returns 0, or -1 after fail().
 int compute_val_loss(struct trainer *t, double *loss);
-
-#endif

@@ -9,12 +9,12 @@ endif()
 
 lockstep_library(memory
   FILES train/memory_plan.c train/shape.c
-  LINKS model squeeze sync ps_wire pipeline optim device config base)
+  LINKS model squeezed squeeze sync ps_wire pipeline optim device config base)
 
 # What run.json says to the readers of a run, and `lockstep plan` before it.
 lockstep_library(about
-  FILES train/about.c train/run_law.c
-  LINKS memory law squeezed sync model pipeline telemetry group config base m)
+  FILES train/about.c train/inputs.c train/run_law.c
+  LINKS memory law squeezed sync model data pipeline telemetry group config base m)
 
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 lockstep_library(whole FILES train/folder.c train/whole.c LINKS base PkgConfig::CJSON)
@@ -22,7 +22,8 @@ lockstep_library(whole FILES train/folder.c train/whole.c LINKS base PkgConfig::
 lockstep_library(train
   FILES train/check.c train/compute.c train/idle.c train/lend.c train/loop.c
         train/observe.c train/pace.c train/parts.c train/place.c train/progress.c
-        train/record.c train/save.c train/identity.c train/setup.c train/slices.c
+        train/record.c train/save.c train/identity.c train/sequences.c
+        train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/stage_buffers.c
         train/run_state.c train/summary.c train/verify.c
   LINKS memory about snapshot whole backends sync law model pipeline data telemetry optim
@@ -36,7 +37,8 @@ target_link_libraries(trainer PRIVATE train)
 include(tests/long.cmake)
 lockstep_test(folder LINKS whole)
 lockstep_test(snapshot LINKS snapshot)
-foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mistake_jobs
+foreach(test train jobs shard_jobs stage_jobs slice_jobs piece_jobs worlds
+             owner_jobs mistake_jobs
              elastic_jobs outer_jobs squeeze_jobs
              restart rewind save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
@@ -57,4 +59,10 @@ if(TARGET test_save)
   add_dependencies(test_save slow_disk)
   target_compile_definitions(test_save PRIVATE
                              SLOW_DISK="$<TARGET_FILE:slow_disk>")
+endif()
+if(TARGET test_launched)
+  add_library(endless_finalize MODULE tests/endless_finalize.c)
+  add_dependencies(test_launched endless_finalize)
+  target_compile_definitions(test_launched PRIVATE
+                             ENDLESS="$<TARGET_FILE:endless_finalize>")
 endif()

@@ -1,7 +1,6 @@
 // folder.h - folders and small files that survive a crash.
 
-#ifndef TRAIN_FOLDER_H
-#define TRAIN_FOLDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ int folder_hold(const char *path);
 // those that are held, and what unfinished saves left. Returns 0, or -1 after
 // fail().
 int folder_prune(const char *out, int keep);
-
-#endif

@@ -1,8 +1,7 @@
 // identity.h - collects for run.json which process each worker is, and where it
 // runs.
 
-#ifndef TRAIN_IDENTITY_H
-#define TRAIN_IDENTITY_H
+#pragma once
 
 struct manifest;
 struct identity;
@@ -12,7 +11,10 @@ struct trainer;
 // caller frees the result with mem_free(). NULL after fail().
 struct identity *identity_gather(const struct trainer *t);
 
-// Writes the object "workers": host, process and GPU of each of `world` ranks.
-void identity_write(struct manifest *m, const struct identity *all, int world);
+// The lowest rank of which there is an identity: an elastic job may have lost
+// others.
+int identity_first(const struct identity *all);
 
-#endif
+// Writes the object "workers": host, process and GPU of each of `world` ranks.
+// "own_cores": whether no two of them may use the same core.
+void identity_write(struct manifest *m, const struct identity *all, int world);

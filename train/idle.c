@@ -28,7 +28,7 @@ static void add_row(void *ctx, const char *who, const char *kind,
     if (!isdigit((unsigned char)*who) || atoi(who) >= t->cluster->world)
         return;
     int stage = mesh_at(&t->run.mesh, atoi(who), MESH_PP);
-    double each = seconds / steps / t->replicas;
+    double each = seconds / steps / t->members->world;
     if (!strcmp(kind, "forward"))
         all->forward[stage] += each;
     if (!strcmp(kind, "backward"))

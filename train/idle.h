@@ -1,8 +1,7 @@
 // idle.h - how long the stages of a run waited for each other, and how long
 // they would have waited by the timetable.
 
-#ifndef TRAIN_IDLE_H
-#define TRAIN_IDLE_H
+#pragma once
 
 struct trainer;
 
@@ -19,5 +18,3 @@ struct idle {
 // which are means over all steps of all ranks.
 void idle_of(const struct trainer *t, double step_s, double bubble_s,
              struct idle *out);
-
-#endif

@@ -59,7 +59,7 @@ int lend_hash(struct trainer *t, uint64_t *hash)
         model_block(&t->config, b, &off, &n);
         if (take(t, b, false, &place))
             return -1;
-        both[1] = hash_bytes(place.weights, n * size);
+        both[1] = hash_bytes(t->sync->place.weights, n * size);
         both[0] = hash_bytes(both, sizeof both);
         if (give(t, b))
             return -1;

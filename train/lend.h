@@ -1,7 +1,6 @@
 // lend.h - gives the model the blocks that the backend keeps in shards.
 
-#ifndef TRAIN_LEND_H
-#define TRAIN_LEND_H
+#pragma once
 
 #include "train/trainer.h"
 
@@ -12,5 +11,3 @@ struct model_lender lend_blocks(struct trainer *t);
 // *hash: a hash of all weights, block by block. All workers call it. Returns 0,
 // or -1 after fail().
 int lend_hash(struct trainer *t, uint64_t *hash);
-
-#endif

@@ -21,6 +21,7 @@
 #include "train/progress.h"
 #include "train/record.h"
 #include "train/run_state.h"
+#include "train/sequences.h"
 #include "train/slices.h"
 #include "train/stages.h"
 
@@ -87,6 +88,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     const struct sync *s = t->sync, before = *s; // its counters so far
     const struct group_stats moved = stages_moved(t);
     const struct group_stats joined = slices_moved(t);
+    const struct group_stats passed = sequences_moved(t);
     uint64_t start = now_ns(), bubble = t->bubble_ns, join = t->join_ns;
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
     if (busy_step_begin(t->dev))
@@ -128,6 +130,9 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->slice_out = slices_moved(t).bytes_out - joined.bytes_out;
     row->slice_in = slices_moved(t).bytes_in - joined.bytes_in;
     t->axis_out[MESH_TP] += row->slice_out;
+    row->piece_out = sequences_moved(t).bytes_out - passed.bytes_out;
+    row->piece_in = sequences_moved(t).bytes_in - passed.bytes_in;
+    t->axis_out[MESH_CP] += row->piece_out;
     row->join_us = (t->join_ns - join) / 1000;
     row->compute_us -=
         row->compute_us < row->join_us ? row->compute_us : row->join_us;
@@ -141,7 +146,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
             return -1;
     }
     t->step += 1 + out.missed;
-    t->tokens += (uint64_t)out.used * step_tokens(t);
+    t->tokens += (uint64_t)out.used * step_tokens(t) * (uint64_t)t->replicas /
+                 (uint64_t)t->members->world;
     t->position += 1 + (uint64_t)out.missed;
     if (out.missed && data_seek(t->data, t->position))
         return -1;
@@ -196,7 +202,6 @@ static int take_steps(void *ctx)
     struct progress progress;
     uint64_t began = now_ns();
     int skips = 0;
-    bool nothing = t->step == last_step(t);
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
@@ -218,10 +223,7 @@ static int take_steps(void *ctx)
             return -1;
         progress_step(&progress, t, &row);
     }
-    // worker 0 comes back: the others could not save the last step
-    return profile(t) || (nothing && t->sync->late && t->run.save && save(t))
-               ? -1
-               : 0;
+    return profile(t);
 }
 
 // Takes all steps. Where workers go at their own pace, the first may end long
@@ -286,7 +288,7 @@ int trainer_run(struct trainer *t, int argc, char *const *argv)
         return -1;
     if (held >= 0)
         close(held);
-    if (state_rewind(t, folder) || train(t))
+    if (state_rewind(t, folder) || train(t) || state_save_last(t))
         return -1;
     return record_end(t);
 }

@@ -7,7 +7,6 @@
 // `lockstep train` starts as many as workers= says, and watches them.
 
 #include "base/base.h"
-#include "base/beat.h"
 #include "base/version.h"
 #include "cluster/cluster.h"
 #include "train/trainer.h"
@@ -94,6 +93,5 @@ int main(int argc, char **argv)
         _exit(1);
     }
     trainer_close(&t);
-    beat_end();
     return 0;
 }

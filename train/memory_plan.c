@@ -9,7 +9,9 @@
 #include "optim/optim.h"
 #include "ps_wire/wire.h"
 #include "squeeze/squeeze.h"
+#include "squeeze/squeezed.h"
 #include "sync/derive.h"
+#include "train/shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,20 +85,16 @@ static size_t server_part(const struct memory_job *job)
     return floats((n + servers - 1) / servers);
 }
 
-// Bytes of the messages of all workers, which are all under way at once in the
-// worst case; and, if they travel twice, of those that this worker gives, of a
-// part's sum and of the residual of sums. topk lists elements of the largest
-// bucket.
-static size_t squeezed(const struct memory_job *job, size_t n)
+// Bytes of messages, of which those of all units are under way at once in the
+// worst case. A model of which no units can be cut is refused elsewhere.
+static size_t squeezed(const struct memory_job *job)
 {
-    const struct sync_settings *s = job->settings;
-    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
-    size_t w = (size_t)job->world, most = largest(job, n);
-    if (s->scope != SCOPE_BUCKET)
-        most = n;
-    size_t bytes = (1 + ops->twice) * w * squeeze_message(s, job->world, n) +
-                   floats(most) + (ops->scratch ? ops->scratch(most) : 0);
-    return bytes + (ops->twice && s->feedback ? 2 * floats(n / w) : 0);
+    struct squeeze_unit *units = NULL;
+    int n = shape_units(&job->model->config, job->settings, &units);
+    size_t bytes =
+        n < 0 ? 0 : squeezed_memory(job->settings, job->world, units, n);
+    mem_free(units);
+    return bytes;
 }
 
 // Bytes that the exchange itself needs. With a library: Open MPI allocates a
@@ -116,7 +114,7 @@ static size_t exchange(const struct memory_job *job, size_t n)
     if (w == 1)
         return 0;
     if (s->squeeze)
-        return squeezed(job, n);
+        return squeezed(job);
     if (b->traffic == TRAFFIC_LIBRARY)
         return width * (n - n / w + (narrow ? n : 0));
     if (b->traffic == TRAFFIC_OWNER)
@@ -151,16 +149,20 @@ static size_t between_stages(const struct model_job *m)
                : (size_t)(m->inputs + m->slots + m->edges) * each;
 }
 
-// Add the exchange's buffers, and host copies of vectors on a GPU.
+// Add the exchange's buffers, and host copies of vectors on a GPU: the
+// trainer's `host`, and those of sync/copies.h.
 static void add_buffers(const struct memory_job *job, struct memory *m)
 {
     size_t n = model_nparams(&job->model->config);
+    struct sync_share share = share_of(job);
     bool alone = job->backend->traffic == TRAFFIC_NONE;
+    size_t copies = alone ? 0 : !share.lends_params + !share.lends_grads;
     m->buffers += exchange(job, n);
-    if (!on_host(job)) // the trainer's `host`, and sync/copies.h's two copies
-        m->buffers += 3 * floats(n) + between_stages(job->model);
-    else if (job->settings->staging == STAGING_ALWAYS && !alone)
-        m->buffers += 2 * floats(n);
+    if (!on_host(job))
+        m->buffers += (!share.lends_params + copies) * floats(n) +
+                      between_stages(job->model);
+    else if (job->settings->staging == STAGING_ALWAYS)
+        m->buffers += copies * floats(n);
 }
 
 // Bytes of other workers' vectors that a worker on the same host maps
@@ -218,14 +220,23 @@ void memory_worker(const struct memory_job *job, struct memory *out)
     bool updates =
         b->traffic == TRAFFIC_OWNER ? job->rank == 0 : host || b->shards;
     if (updates)
-        out->optimizer = (size_t)optim_slots(job->optim) * floats(share.slot);
+        out->optimizer = (size_t)job->slots * floats(share.slot);
     add_shards(job, out);
     add_buffers(job, out);
     if (job->saves && job->rank == 0)
         out->buffers += fetched(job);
     if (job->copies && job->rank == 0)
-        out->buffers += (1 + (size_t)optim_slots(job->optim)) *
+        out->buffers += (1 + (size_t)job->slots) *
                         floats(model_nparams(&job->model->config));
+}
+
+// Bytes of a server's sums of compressed gradients, and of what its answers
+// lack.
+static size_t answers(const struct memory_job *job, size_t part)
+{
+    const struct squeeze_ops *ops = squeeze_find(job->settings->squeeze);
+    bool lacks = ops && ops->twice && job->settings->feedback;
+    return ops ? part * (1 + (size_t)lacks) : 0;
 }
 
 // A server keeps parameters even if the workers update: late workers pull them.
@@ -241,9 +252,9 @@ void memory_server(const struct memory_job *job, struct memory *out)
     *out = (struct memory){
         .params = part,
         .grads = updates ? part : 0,
-        .optimizer = updates ? (size_t)optim_slots(job->optim) * part : 0,
-        .buffers =
-            (size_t)job->world * window(job, part) + (updates ? part : 0),
+        .optimizer = updates ? (size_t)job->slots * part : 0,
+        .buffers = (size_t)job->world * window(job, part) +
+                   (updates ? part : 0) + answers(job, part),
         .process = SERVER_BYTES,
     };
 }

@@ -24,13 +24,11 @@
 // gathered. The embeddings and ln_f also have one, because both ends of a step
 // need them (zero/blocks.h).
 
-#ifndef TRAIN_MEMORY_PLAN_H
-#define TRAIN_MEMORY_PLAN_H
+#pragma once
 
 #include "model/model.h"
 
 struct backend;
-struct optim_config;
 struct sync_settings;
 
 struct memory {           // all in bytes
@@ -49,7 +47,7 @@ struct memory_job {
     const struct model_job *model;
     const struct sync_settings *settings; // after sync_derive()
     const struct backend *backend;
-    const struct optim_config *optim;
+    int slots; // of the optimiser's state
     int rank, world;
     const char *transport; // in use: "shm", "tcp", ..; NULL: not known yet
     bool saves;            // checkpoints are written, or one is resumed
@@ -72,5 +70,3 @@ size_t memory_sum(const struct memory *m);
 // `text` (MEMORY_TEXT bytes) and returns it.
 enum { MEMORY_TEXT = 256 };
 char *memory_text(char text[MEMORY_TEXT], const struct memory *m);
-
-#endif

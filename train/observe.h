@@ -2,8 +2,7 @@
 // rows in steps.csv: spans, samples of utilisation and TensorBoard's events.
 // All workers' records use the same zero of time.
 
-#ifndef TRAIN_OBSERVE_H
-#define TRAIN_OBSERVE_H
+#pragma once
 
 #include "telemetry/times.h"
 
@@ -48,5 +47,3 @@ int observe_merge(const char *out);
 
 // Frees everything. After a failed run it writes the trace first.
 void observe_close(struct trainer *t);
-
-#endif

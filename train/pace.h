@@ -5,8 +5,7 @@
 // schedules with more stages than there are processors, or with another
 // processor's times. Nothing is learned: gradients are 0, and there is no loss.
 
-#ifndef TRAIN_PACE_H
-#define TRAIN_PACE_H
+#pragma once
 
 #include "pipeline/timetable.h"
 
@@ -18,5 +17,3 @@ struct trainer;
 // all parameters of the chunk took equally long; it sets t->ready_failed if
 // sync_ready() fails. Returns 0, or -1 after fail().
 int pace_action(struct trainer *t, struct action a, const struct model_step *s);
-
-#endif

@@ -27,7 +27,7 @@ static int list_elsewhere(const struct model_config *c, struct optim_range *out)
         if (n && out[n - 1].off + out[n - 1].n == t.off)
             out[n - 1].n += t.n;
         else
-            out[n++] = (struct optim_range){t.off, t.n};
+            out[n++] = (struct optim_range){.off = t.off, .n = t.n};
     }
     return n;
 }

@@ -5,8 +5,7 @@
 // over the slices of each stage, then over the stages in order. A tensor that
 // several parts hold counts once (part_counts()).
 
-#ifndef TRAIN_PARTS_H
-#define TRAIN_PARTS_H
+#pragma once
 
 struct trainer;
 
@@ -14,5 +13,3 @@ struct trainer;
 // it. Returns 0, or -1 after fail().
 int parts_open(struct trainer *t);
 void parts_close(struct trainer *t);
-
-#endif

@@ -58,7 +58,7 @@ int place_vectors(struct trainer *t)
         t->grads = device_alloc_shared(t->dev, n, sizeof(float));
     if (device_is_host(t->dev))
         t->host = t->params;
-    else
+    else if (!share->lends_params)
         t->host = mem_alloc(n, sizeof(float));
     bool params = share->lends_params || (t->params && t->host);
     return params && (share->lends_grads || t->grads) ? 0 : -1;

@@ -1,8 +1,7 @@
 // place.h - opens this worker's device and allocates its vectors, with a host
 // copy for files and messages.
 
-#ifndef TRAIN_PLACE_H
-#define TRAIN_PLACE_H
+#pragma once
 
 #include "train/trainer.h"
 
@@ -22,5 +21,3 @@ const float *place_read(const struct trainer *t, const float *vector);
 
 // Copy t->host to the parameters. Returns 0, or -1 after fail().
 int place_write_params(struct trainer *t);
-
-#endif

@@ -12,8 +12,7 @@
 // evaluation. tokens_per_s is the worker's own rate: its tokens of a step
 // divided by the median time of its latest steps.
 
-#ifndef TRAIN_PROGRESS_H
-#define TRAIN_PROGRESS_H
+#pragma once
 
 #include "train/trainer.h"
 
@@ -34,5 +33,3 @@ void progress_begin(struct progress *p, const struct trainer *t);
 // the peak memory.
 void progress_step(struct progress *p, const struct trainer *t,
                    const struct step_row *row);
-
-#endif

@@ -15,6 +15,8 @@
 #include "telemetry/steps.h"
 #include "train/about.h"
 #include "train/identity.h"
+#include "train/inputs.h"
+#include "train/slices.h"
 #include "train/summary.h"
 
 #include <dnnl.h>
@@ -87,7 +89,8 @@ static void add_about(struct manifest *m, const struct trainer *t)
                                    .effective = &effective,
                                    .model = &t->whole,
                                    .world = t->cluster->world,
-                                   .transport = transport});
+                                   .transport = transport,
+                                   .joins = slices_sharing(t) ? "shm" : "tcp"});
 }
 
 static void add_command(struct manifest *m, int argc, char *const *argv)
@@ -104,12 +107,10 @@ static void add_command(struct manifest *m, int argc, char *const *argv)
 static void add_data(struct manifest *m, const struct trainer *t)
 {
     struct data_info info;
-    char hash[32];
     data_info(t->data, &info);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
     manifest_begin(m, "data");
     manifest_text(m, "source", info.source);
-    manifest_text(m, "hash_xxh3", hash);
+    manifest_hash(m, "hash_xxh3", info.hash);
     manifest_number(m, "train_tokens", (double)info.train_tokens);
     manifest_number(m, "val_tokens", (double)info.val_tokens);
     manifest_number(m, "steps_per_epoch", (double)info.steps_per_epoch);
@@ -185,6 +186,10 @@ static int write_run(const struct trainer *t, const struct identity *all,
     manifest_machine(m);
     add_versions(m);
     identity_write(m, all, t->cluster->world);
+    if (inputs_write(m, &t->run)) {
+        manifest_close(&m, NULL);
+        return -1;
+    }
     return manifest_close(&m, path);
 }
 
@@ -208,6 +213,15 @@ static bool was_cut_short(const char *out)
            !access(run, F_OK) && access(summary, F_OK);
 }
 
+// Whether the job that this worker joins late has its run.json.
+static bool has_run_json(const struct trainer *t)
+{
+    char path[PATH];
+    return t->sync->late &&
+           !text_into(path, sizeof path, "%s/run.json", t->run.out) &&
+           !access(path, F_OK);
+}
+
 // A scheduler that starts the command of a cancelled job again makes a restart,
 // as the launcher does. Looks before worker 0 writes into the folder.
 static void count_restart(struct trainer *t)
@@ -217,14 +231,21 @@ static void count_restart(struct trainer *t)
         t->restarts = 1;
 }
 
+// Worker 0 looks whether out= holds another run. If it was started again, the
+// run is its own.
+static int check_out(const struct trainer *t)
+{
+    return t->cluster->rank || t->sync->late || t->restarts
+               ? 0
+               : config_check_out(&t->run);
+}
+
 int record_begin(struct trainer *t, int argc, char *const *argv)
 {
     if (!*t->run.out)
         return 0;
     count_restart(t);
-    if (make_out(t->run.out) || take_lock(t) ||
-        (t->cluster->rank == 0 && !t->sync->late &&
-         config_check_out(&t->run)) ||
+    if (make_out(t->run.out) || take_lock(t) || check_out(t) ||
         steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
                    t->cluster->world, t->step, t->sync->late, t->restarts,
                    &t->time_before) ||
@@ -232,7 +253,7 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
         return -1;
     struct identity *all = identity_gather(t);
     int rc = all ? 0 : -1;
-    if (all && t->cluster->rank == 0)
+    if (all && identity_first(all) == t->cluster->rank && !has_run_json(t))
         rc = remove_summary(t) || write_run(t, all, argc, argv) ? -1 : 0;
     mem_free(all);
     return rc;

@@ -1,8 +1,7 @@
 // record.h - writes a run's files in the folder of out=: run.json before the
 // run, summary.json after it.
 
-#ifndef TRAIN_RECORD_H
-#define TRAIN_RECORD_H
+#pragma once
 
 #include "train/trainer.h"
 
@@ -15,5 +14,3 @@ int record_begin(struct trainer *t, int argc, char *const *argv);
 // Merge all ranks' rows and write summary.json, on worker 0. All workers call
 // it. Returns 0, or -1 after fail().
 int record_end(struct trainer *t);
-
-#endif

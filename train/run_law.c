@@ -33,10 +33,12 @@ struct question {
     const struct backend *row;
     const struct model_config *whole;
     struct pipeline plan;
-    int world, replicas, slices;
-    double width; // bytes of a gradient on the wire; NAN: not known
-    bool beside;  // each worker has a server on its host
-    bool held;    // replies come only when all gradients have come
+    int world, replicas, slices, pieces;
+    // Bytes on the wire of a gradient, and of a number of a join between
+    // slices; NAN: not known.
+    double width, join;
+    bool beside; // each worker has a server on its host
+    bool held;   // replies come only when all gradients have come
 };
 
 // ---- servers
@@ -65,17 +67,28 @@ bool run_law_beside(const struct run *r, int world)
 
 // ---- bytes
 
-// Returns the bytes of a gradient on the wire. Shared memory is always fp32.
+// Returns the bytes of a gradient on the wire. Shared memory is always fp32. A
+// single replica never chooses between shared memory and TCP.
 static double width_of(const struct run *r, const struct backend *row,
-                       const char *transport)
+                       int replicas, const char *transport)
 {
     bool shm = transport ? !strcmp(transport, "shm")
                          : r->settings.transport == TRANSPORT_SHM;
-    bool open = !transport && r->settings.transport == TRANSPORT_AUTO &&
+    bool open = replicas > 1 && !transport &&
+                r->settings.transport == TRANSPORT_AUTO &&
                 row->transports & 1u << TRANSPORT_SHM;
     if (r->settings.wire == DTYPE_F32 || shm)
         return 4;
     return open ? NAN : 2;
+}
+
+// The same for a join, whose carrier is always our ring.
+static double join_of(const struct run *r, const char *transport)
+{
+    const struct backend *ring = backend_of_parts();
+    struct run joins = *r;
+    joins.settings.wire = (enum dtype)r->tp_wire;
+    return width_of(&joins, ring, mesh_size(&r->mesh, MESH_TP), transport);
 }
 
 // Returns the payload of n parameters that leaves a worker's host in a step. It
@@ -136,26 +149,15 @@ static int shards_bytes(const struct question *q,
     return 0;
 }
 
-// Lists the ranges of a model that are compressed one by one, in *units.
-// Returns how many there are, or -1 after fail().
-static int cut_units(const struct question *q, const struct model_config *c,
-                     struct bucket **units)
+// The bytes of messages to servers, and from the server beside a worker. Its
+// answers to topk are as long as the workers' entries differ.
+static double served_bytes(const struct question *q,
+                           const struct model_config *part)
 {
     const struct sync_settings *set = &q->r->settings;
-    struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
-    struct optim_config *optim = mem_alloc(1, sizeof *optim);
-    struct sync_job job = {.n = model_nparams(c),
-                           .buckets = buckets,
-                           .optim = optim,
-                           .settings = set};
-    int n = -1;
-    if (buckets && optim && !shape_decay(c, optim))
-        n = job.nbuckets = shape_buckets(c, set, buckets, TRAIN_MAX_BUCKETS);
-    if (n >= 0)
-        n = squeezed_units(&job, units);
-    mem_free(buckets);
-    mem_free(optim);
-    return n;
+    double n = q->replicas, messages = shape_messages(part, set);
+    bool known = squeeze_find(set->squeeze)->twice || n == 1;
+    return !q->beside ? messages : known ? 2 * (n - 1) / n * messages : NAN;
 }
 
 // The mean of all steps: the first squeeze_after= send gradients whole.
@@ -164,17 +166,19 @@ static int squeezed_step_bytes(const struct question *q,
                                double out[RUN_LAW_VERBS])
 {
     const struct sync_settings *set = &q->r->settings;
-    struct bucket *units = NULL;
-    int n = cut_units(q, part, &units);
-    double bytes =
-        n < 0 ? 0 : (double)squeezed_bytes(set, q->replicas, units, n);
+    struct squeeze_unit *units = NULL;
     double whole = fmin((double)set->squeeze_after / q->r->steps, 1);
-    bool twice = squeeze_find(set->squeeze)->twice;
-    out[GROUP_ALL_REDUCE] = whole * whole_bytes(q, (double)model_nparams(part));
-    out[GROUP_ALL_GATHER] = (1 - whole) * bytes / (1 + twice);
-    out[GROUP_ALL_TO_ALL] = twice ? out[GROUP_ALL_GATHER] : 0;
+    int n = q->row->servers ? 0 : shape_units(part, set, &units);
+    if (n < 0)
+        return -1;
+    squeezed_mean(set, q->replicas, units, n, out);
+    if (q->row->servers)
+        out[RUN_LAW_PUSH] = served_bytes(q, part);
+    for (int v = 0; v < RUN_LAW_VERBS; v++)
+        out[v] *= 1 - whole;
+    out[verb_of(q->row)] += whole * whole_bytes(q, (double)model_nparams(part));
     mem_free(units);
-    return n < 0 ? -1 : 0;
+    return 0;
 }
 
 // Adds a share of the bytes of one part of the model.
@@ -203,6 +207,7 @@ static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
         .channels = q->whole->channels,
         .vocab = q->whole->vocab,
         .width = (double)dtype_bytes(config_format(q->r)),
+        .sum = q->join,
         .micro = q->plan.micro,
         .stages = q->plan.stages,
         .chunks = q->plan.chunks,
@@ -210,7 +215,14 @@ static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
         .layers = layers,
         .stage = stage,
         .recompute = q->r->recompute,
+        .aligned =
+            law_mesh_order_matters(q->replicas,
+                                   (int)dtype_bytes(q->r->settings.wire)),
         .sequence = q->r->tp_sequence,
+        .pieces = q->pieces,
+        .over_heads = q->r->attention_over == ATTENTION_HEADS,
+        .tokens = q->whole->context,
+        .heads = q->whole->heads,
     };
 }
 
@@ -225,6 +237,7 @@ static int add_parts(const struct question *q, struct run_law *out)
         struct law_mesh mesh = mesh_of(q, s, stage.layers);
         out->stages += law_mesh_stages(&mesh) / p;
         out->slices += law_mesh_slices(&mesh) / p;
+        out->pieces += law_mesh_pieces(&mesh) / p;
         for (int i = 0; i < t; i++)
             if ((t > 1 && part_slice(&stage, t, i, &slice)) ||
                 add_part(q, t > 1 ? &slice : &stage, 1.0 / p / t, out))
@@ -235,7 +248,7 @@ static int add_parts(const struct question *q, struct run_law *out)
 
 static void no_bytes(struct run_law *out)
 {
-    out->bytes = out->stages = out->slices = NAN;
+    out->bytes = out->stages = out->slices = out->pieces = NAN;
     for (int v = 0; v < RUN_LAW_VERBS; v++)
         out->by_verb[v] = NAN;
 }
@@ -275,8 +288,9 @@ static double exchange_s(const struct question *q, double bytes)
     const struct sync_settings *set = &q->r->settings;
     double params = (double)model_nparams(q->whole);
     struct law squeezed = {0};
-    if (set->squeeze)
-        squeezed = squeeze_law(set, q->world, params);
+    if (set->squeeze &&
+        shape_squeezed_law(q->whole, q->row, set, q->world, apart, &squeezed))
+        return NAN;
     struct law law =
         law_of(q->row,
                &(struct law_case){.workers = q->world,
@@ -289,7 +303,7 @@ static double exchange_s(const struct question *q, double bytes)
 }
 
 void run_law(const struct run *r, const struct model_config *whole, int world,
-             const char *transport, struct run_law *out)
+             const char *transport, const char *joins, struct run_law *out)
 {
     struct question q = {
         .r = r,
@@ -297,12 +311,14 @@ void run_law(const struct run *r, const struct model_config *whole, int world,
         .whole = whole,
         .world = world,
         .slices = mesh_size(&r->mesh, MESH_TP),
+        .pieces = mesh_size(&r->mesh, MESH_CP),
         .beside = run_law_beside(r, world),
     };
     *out = (struct run_law){.exchange_s = NAN, .bubble = NAN};
     bool planned = !shape_pipeline(r, &q.plan);
     q.replicas = planned ? world / (q.plan.stages * q.slices) : 0;
-    q.width = width_of(r, q.row, transport);
+    q.width = width_of(r, q.row, q.replicas, transport);
+    q.join = join_of(r, joins);
     q.held = sync_holds(&r->settings, q.row);
     if (planned && q.plan.stages > 1)
         out->bubble = timetable_bubble(&q.plan);
@@ -313,4 +329,6 @@ void run_law(const struct run *r, const struct model_config *whole, int world,
         out->stages = NAN;
     if (q.slices == 1)
         out->slices = NAN;
+    if (q.pieces == 1)
+        out->pieces = NAN;
 }

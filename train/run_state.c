@@ -84,7 +84,9 @@ static int open_slot(struct range_file *f, int slot)
     f->names[0] = f->name;
     if (!params)
         sync_slot_name(t->sync, slot, f->name);
-    if (slot >= optim_slots(&t->optim)) {
+    // with momentum_correction=1 the workers had the momentum
+    if (slot >= optim_slots(&t->optim) ||
+        (!params && checkpoint_has_slot(f->path, "velocity_of_worker_0") > 0)) {
         int has = checkpoint_has_slot(f->path, f->name);
         if (has <= 0)
             return has ? -1 : SYNC_ABSENT;
@@ -110,6 +112,10 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
     struct range_file *f = ctx;
     bool open = f->reader && f->slot == slot;
     int rc = open ? 0 : open_slot(f, slot);
+    if (rc == SYNC_ABSENT && slot < optim_slots(&f->t->optim)) {
+        memset(v, 0, n * sizeof *v); // it begins anew
+        return 0;
+    }
     struct piece p = {f->reader, off, v};
     return rc ? rc : part_ranges(&f->t->config, off, n, read_piece, &p);
 }
@@ -450,7 +456,10 @@ int state_rewind(const struct trainer *t, const char *folder)
         return 0;
     if (text_into(own, sizeof own, "%s/checkpoint-%d", out, t->step))
         return -1;
-    return folder_rewind(out, is_same(folder, own) ? t->step : -1);
+    return folder_rewind(out, is_same(folder, own) ? t->step : -1) ||
+                   folder_prune(out, 0) // what unfinished saves left
+               ? -1
+               : 0;
 }
 
 int state_load_slots(struct trainer *t, const char *folder)

@@ -16,8 +16,7 @@
 // if the writer was killed. All functions that return int return 0, or -1 after
 // fail().
 
-#ifndef TRAIN_RUN_STATE_H
-#define TRAIN_RUN_STATE_H
+#pragma once
 
 #include "train/trainer.h"
 
@@ -25,6 +24,11 @@
 // run.keep. All workers call it, and each writes its ranges of the optimiser's
 // state. Every worker that has ranges must be able to write to OUT.
 int state_save(struct trainer *t);
+
+// In an elastic job the worker that saves may die in the last save. Returns
+// when one of the workers has saved the last step. All workers call it after
+// theirs.
+int state_save_last(struct trainer *t);
 
 // With save_async=1 a thread may still be writing a checkpoint. Returns -1
 // after fail() if the thread has failed. With `wait` it first waits until the
@@ -47,7 +51,8 @@ int state_load(struct trainer *t, const char *folder);
 
 // A run has one line of history. So the checkpoints in OUT that are not in the
 // past of the run that begins from `folder` ("": from its first weights) are
-// moved aside. All workers call it; worker 0 does it.
+// moved aside, and what unfinished saves left there is removed. All workers
+// call it; worker 0 does it.
 int state_rewind(const struct trainer *t, const char *folder);
 
 // Makes a run's first weights, from the file of init= or from the seed, on
@@ -57,5 +62,3 @@ int state_first(struct trainer *t);
 // Loads ranges of the optimiser's slots, on the workers that have slots. Call
 // it after sync_bcast().
 int state_load_slots(struct trainer *t, const char *folder);
-
-#endif

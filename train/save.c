@@ -1,11 +1,13 @@
 // save.c - writes a checkpoint: a folder that is complete or not there.
 //
 // Worker 0 makes the folder .next-STEP, with an empty file for the optimiser's
-// state. Every worker that has a part of this state writes its ranges of the
-// file. Then worker 0 writes the other files, fsyncs, renames the folder to
-// checkpoint-STEP, writes its name to the file `latest`, and removes the oldest
-// checkpoints. A kill at any moment leaves at worst a folder with a name that
-// begins with a dot. The next save removes it.
+// state. (In an elastic job the servers have that state, and the lowest worker
+// that is alive does what is said of worker 0 here.) Every worker that has a
+// part of this state writes its ranges of the file. Then worker 0 writes the
+// other files, fsyncs, renames the folder to checkpoint-STEP, writes its name
+// to the file `latest`, and removes the oldest checkpoints. A kill at any
+// moment leaves at worst a folder with a name that begins with a dot. The next
+// save removes it.
 //
 // Workers at the same step wait for one another after each of these parts,
 // however long it takes (cluster_work()). Otherwise those that have nothing to
@@ -125,6 +127,11 @@ static bool is_part(const struct trainer *t)
     return !part_is_whole(&t->config);
 }
 
+static bool is_writer(const struct trainer *t)
+{
+    return t->cluster->rank == t->sync->saver;
+}
+
 static int describe(struct saving *s, const struct trainer *t)
 {
     *s = (struct saving){.config = t->whole,
@@ -137,7 +144,7 @@ static int describe(struct saving *s, const struct trainer *t)
         text_into(s->next, sizeof s->next, "%s/.next-%d", s->out, t->step) ||
         state_files(&s->files, s->next))
         return -1;
-    if (t->cluster->rank)
+    if (!is_writer(t))
         return 0;
     s->state = state_json(t);
     s->symbols = data_symbols_save(t->data);
@@ -244,11 +251,6 @@ struct save {
     struct saving s;
 };
 
-static bool is_writer(const struct save *save)
-{
-    return save->t->cluster->rank == 0;
-}
-
 // Does a part of a save, and waits until all workers have done theirs. With
 // parameter servers workers may save at different times. Then each does its
 // part alone, and those that need it for their next step wait for it.
@@ -270,7 +272,7 @@ static int settle(void *ctx)
 static int make_folder(void *ctx)
 {
     struct save *save = ctx;
-    return is_writer(save) ? begin_folder(&save->s) : 0;
+    return is_writer(save->t) ? begin_folder(&save->s) : 0;
 }
 
 static int write_ranges(void *ctx)
@@ -288,7 +290,7 @@ static int write_rest(void *ctx)
     struct save *save = ctx;
     struct trainer *t = save->t;
     const float *params = NULL;
-    if (!is_writer(save))
+    if (!is_writer(t))
         return 0;
     if (!save->s.by_ranges && !(params = place_read(t, t->params)))
         return -1;
@@ -301,7 +303,7 @@ static int save_now(struct save *save)
                      together(save, write_rest)
                  ? -1
                  : 0;
-    if (rc && is_writer(save))
+    if (rc && is_writer(save->t))
         file_remove_folder(save->s.next);
     return rc;
 }
@@ -354,7 +356,7 @@ static int open_saver(struct saver **saver, const struct saving *s)
 static int save_later(struct save *save)
 {
     struct trainer *t = save->t;
-    if (is_writer(save)) {
+    if (is_writer(t)) {
         if (open_saver(&t->saver, &save->s))
             return -1;
         t->saver->saving = save->s;
@@ -363,7 +365,7 @@ static int save_later(struct save *save)
     struct saver *saver = t->saver;
     if (sync_save(t->sync, copy_range, saver))
         return -1;
-    if (!is_writer(save))
+    if (!is_writer(t))
         return 0;
     const float *params = place_read(t, t->params);
     if (!params)
@@ -382,6 +384,31 @@ int state_save(struct trainer *t)
     if (!rc)
         rc = later ? save_later(&save) : save_now(&save);
     drop(&save.s);
+    if (!rc && is_writer(t) && !later)
+        t->saved = t->step;
+    return rc;
+}
+
+// Each worker says whether it has saved the last step. A worker that is lost
+// says nothing.
+int state_save_last(struct trainer *t)
+{
+    enum { LOST, ALIVE, SAVED };
+    size_t world = (size_t)t->cluster->world;
+    if (!t->settings.elastic || !t->run.save)
+        return 0;
+    char *all = mem_alloc(world, 1);
+    int rc = all ? 0 : -1;
+    for (bool saved = false; !rc && !saved;) {
+        char mine = t->saved == t->step ? SAVED : ALIVE;
+        rc = cluster_allgather(t->cluster, &mine, all, 1);
+        saved = !rc && memchr(all, SAVED, world);
+        for (t->sync->saver = 0; !rc && all[t->sync->saver] == LOST;)
+            t->sync->saver++;
+        if (!rc && !saved && is_writer(t))
+            rc = state_save(t);
+    }
+    mem_free(all);
     return rc;
 }
 

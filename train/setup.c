@@ -6,7 +6,6 @@
 #include "train/trainer.h"
 
 #include "base/base.h"
-#include "base/beat.h"
 #include "cluster/cluster.h"
 #include "cluster/rendezvous.h"
 #include "cluster/split.h"
@@ -17,11 +16,13 @@
 #include "device/device.h"
 #include "horovod_ring/tcp.h"
 #include "sync/derive.h"
+#include "train/inputs.h"
 #include "train/lend.h"
 #include "train/parts.h"
 #include "train/place.h"
 #include "train/run_law.h"
 #include "train/run_state.h"
+#include "train/sequences.h"
 #include "train/shape.h"
 #include "train/slices.h"
 #include "train/stages.h"
@@ -95,26 +96,31 @@ static int serve_rendezvous(struct trainer *t, const struct backend *row,
     return 0;
 }
 
-// Finds this rank's three groups: the ranks with the same part of the model
-// (members), the stages of its replica (line), the slices of its stage (row).
-// The ranks of a group differ in one coordinate of the mesh only.
+// Finds this rank's groups: the ranks with the same part of the model
+// (members), the stages of its replica (line), the slices of its stage (row),
+// the workers that divide its sequences (sharers). The ranks of a group differ
+// in one coordinate of the mesh only, members in dp and cp.
 static int find_axes(struct trainer *t)
 {
     const struct mesh *m = &t->run.mesh;
     struct cluster *all = t->cluster;
     int stages = mesh_size(m, MESH_PP), slices = mesh_size(m, MESH_TP);
+    int pieces = mesh_size(m, MESH_CP);
     int dp = mesh_at(m, all->rank, MESH_DP);
     int pp = mesh_at(m, all->rank, MESH_PP);
     int tp = mesh_at(m, all->rank, MESH_TP);
+    int cp = mesh_at(m, all->rank, MESH_CP), reader = dp * pieces + cp;
     t->members = all;
     if (stages * slices > 1 &&
         cluster_split(&t->members, all, pp * slices + tp))
         return -1;
-    if ((stages > 1 && cluster_split(&t->line, all, dp * slices + tp)) ||
-        (slices > 1 && cluster_split(&t->row, all, dp * stages + pp)))
+    if ((stages > 1 && cluster_split(&t->line, all, reader * slices + tp)) ||
+        (slices > 1 && cluster_split(&t->row, all, reader * stages + pp)) ||
+        (pieces > 1 &&
+         cluster_split(&t->sharers, all, (dp * stages + pp) * slices + tp)))
         return -1;
-    t->replica = t->members->rank;
-    t->replicas = t->members->world;
+    t->replica = pieces > 1 ? dp : t->members->rank;
+    t->replicas = t->members->world / pieces;
     return 0;
 }
 
@@ -140,8 +146,6 @@ static int meet(struct trainer *t)
     if (!ops || serve_rendezvous(t, row, ops) ||
         cluster_open(&t->cluster, ops, &config))
         return -1;
-    if (t->launched && beat_begin())
-        return -1;
     if (r->workers > 1 && !r->world && t->cluster->world == 1)
         return fail("workers=%d, but this trainer was started alone; try: "
                     "lockstep train, or mpirun -n %d trainer",
@@ -158,22 +162,13 @@ static int open_data(struct trainer *t, int tokens)
     const struct run *r = &t->run;
     t->scatters = backend_row(r->sync)->traffic == TRAFFIC_OWNER;
     bool all = t->scatters && t->replica == 0;
-    struct data_config config = {
-        .path = r->data,
-        .vocab = r->vocab,
-        .symbols = (enum data_symbols)r->symbols,
-        .val_fraction = r->val_fraction,
-        .val_unused = !r->eval,
-        .batch = all ? r->batch * t->replicas : r->batch,
-        .tokens = tokens,
-        .accum = r->accum,
-        .rank = t->replica,
-        .world = all ? 1 : t->replicas,
-        .seed = (uint64_t)r->seed,
-        .order = (enum data_order)r->order,
-        .same_draw = r->mistake_same_seed,
-        .max_bytes = 4u << 20,
-    };
+    struct data_config config;
+    inputs_data(r, &config);
+    config.batch = all ? r->batch * t->replicas : r->batch;
+    config.tokens = tokens;
+    config.accum = r->accum;
+    config.rank = t->replica;
+    config.world = all ? 1 : t->replicas;
     return data_open(&t->data, &config);
 }
 
@@ -206,7 +201,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .config = t->config,
         .precision = config_format(&t->run),
         .batch = t->run.batch,
-        .tokens = t->config.context,
+        .tokens = sequences_tokens(t),
         .threads = t->run.threads,
         .train = true,
         .params = t->params,
@@ -222,6 +217,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .cudnn = t->run.attention == ATTENTION_CUDNN,
         .recompute = t->run.recompute,
         .slices = slices_job(t),
+        .pieces = sequences_job(t),
     };
     stages_buffers(t, &job);
     return job;
@@ -250,7 +246,7 @@ static void predict_memory(struct trainer *t)
         .model = &model,
         .settings = &t->settings,
         .backend = backend_row(t->run.sync),
-        .optim = &t->optim,
+        .slots = optim_slots(&t->optim),
         .rank = t->members->rank,
         .world = t->members->world,
         .transport = t->sync ? t->sync->transport : NULL,
@@ -260,7 +256,8 @@ static void predict_memory(struct trainer *t)
     };
     memory_worker(&job, &t->memory);
     t->memory.buffers += stages_bytes(t) + slices_bytes(t);
-    t->memory.mapped += memory_shared(stages_sharing(t) + slices_sharing(t));
+    t->memory.mapped += memory_shared(stages_sharing(t) + slices_sharing(t) +
+                                      sequences_sharing(t));
 }
 
 static int check_memory(struct trainer *t)
@@ -290,7 +287,7 @@ static int choose_rule(struct trainer *t)
         .beta2 = (float)r->beta2,
         .eps = (float)r->eps,
         .weight_decay = (float)r->weight_decay,
-        .momentum = (float)r->momentum,
+        .momentum = r->settings.momentum_correction ? 0 : (float)r->momentum,
     };
     if (shape_decay(&t->config, o))
         return -1;
@@ -388,6 +385,7 @@ static int open_sync(struct trainer *t)
         .servers_apart = !run_law_beside(&t->run, t->members->world),
         .restarted = t->restarts > 0,
         .seed = (uint64_t)t->run.seed,
+        .velocity_decay = set->momentum_correction ? (float)t->run.momentum : 0,
     };
     t->sync = sync_open(strategy_find(way, set), &job);
     if (!t->sync)
@@ -433,7 +431,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
         shape_model(r, &t->whole) || meet(t) ||
         config_settle_batch(r, t->replicas) || stages_check(t) ||
         open_data(t, t->whole.context) || settle_vocab(t) || stages_plan(t) ||
-        slices_plan(t))
+        slices_plan(t) || sequences_plan(t))
         return -1;
     if (r->epochs > 0) {
         struct data_info info;
@@ -447,7 +445,8 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     choose_threads(t);
     if (choose_rule(t) || derive_settings(t) || place_open(t) ||
         check_memory(t) || open_model(t) || check_same(t) || observe_open(t) ||
-        stages_open(t) || slices_open(t) || parts_open(t) || open_sync(t))
+        stages_open(t) || slices_open(t) || sequences_open(t) ||
+        parts_open(t) || open_sync(t))
         return -1;
     return text_into(t->name, sizeof t->name, "%s", r->sync);
 }
@@ -462,12 +461,14 @@ void trainer_close(struct trainer *t)
     mem_free(t->buckets);
     model_close(&t->model);
     slices_close(t);
+    sequences_close(t);
     mem_free(t->x);
     mem_free(t->y);
     place_close(t);
     data_close(&t->data);
     cluster_close(&t->line);
     cluster_close(&t->row);
+    cluster_close(&t->sharers);
     if (t->members != t->cluster)
         cluster_close(&t->members);
     cluster_close(&t->cluster);

@@ -12,6 +12,9 @@
 #include "model/part.h"
 #include "optim/rule.h"
 #include "pipeline/timetable.h"
+#include "ps_wire/shard.h"
+#include "squeeze/squeeze.h"
+#include "squeeze/squeezed.h"
 #include "sync/bucket.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
@@ -58,7 +61,7 @@ int shape_model(const struct run *r, struct model_config *c)
 int shape_check_slices(const struct run *r, const struct model_config *whole)
 {
     int slices = mesh_size(&r->mesh, MESH_TP);
-    int replicas = mesh_size(&r->mesh, MESH_DP);
+    int replicas = mesh_size(&r->mesh, MESH_DP) * mesh_size(&r->mesh, MESH_CP);
     int wire = (int)dtype_bytes(r->settings.wire);
     return backend_find(r->sync)->shards &&
                    law_mesh_order_matters(replicas, wire) &&
@@ -70,12 +73,39 @@ int shape_check_slices(const struct run *r, const struct model_config *whole)
                : 0;
 }
 
+int shape_check_pieces(const struct run *r, const struct model_config *whole)
+{
+    int pieces = mesh_size(&r->mesh, MESH_CP), T = whole->context;
+    int heads = whole->heads / mesh_size(&r->mesh, MESH_TP);
+    if (T < pieces)
+        return fail("mesh=: %d workers (cp) divide sequences of %d tokens, and "
+                    "some would have none; try: cp%d or fewer",
+                    pieces, T, T);
+    if (pieces > 1 && r->attention_over == ATTENTION_HEADS && heads < pieces)
+        return fail(
+            "attention_over=heads: %d workers (cp) divide %d heads, and "
+            "some would have none; try: attention_over=ring",
+            pieces, heads);
+    return 0;
+}
+
 int shape_check(const struct run *r)
 {
     struct model_config whole;
-    if (mesh_size(&r->mesh, MESH_TP) == 1 || !backend_find(r->sync)->shards)
+    bool shards = backend_find(r->sync)->shards;
+    if (mesh_parts(&r->mesh) == 1)
         return 0;
-    return shape_model(r, &whole) || shape_check_slices(r, &whole) ? -1 : 0;
+    if (shape_model(r, &whole) || shape_check_pieces(r, &whole))
+        return -1;
+    return mesh_size(&r->mesh, MESH_TP) > 1 && shards
+               ? shape_check_slices(r, &whole)
+               : 0;
+}
+
+size_t shape_join_bytes(const struct run *r)
+{
+    size_t wire = dtype_bytes((enum dtype)r->tp_wire);
+    return sizeof(float) + (wire < sizeof(float) ? 2 * wire : 0);
 }
 
 int shape_blocks(const struct model_config *c, struct bucket *out, int most)
@@ -113,8 +143,75 @@ int shape_decay(const struct model_config *c, struct optim_config *o)
                         "try: fewer layers",
                         c->layers, OPTIM_MAX_DECAY);
         o->decay[o->ndecay++] =
-            (struct optim_range){.off = tensor.off, .n = tensor.n};
+            (struct optim_range){tensor.off, tensor.n, tensor.shape[0]};
     }
+    return 0;
+}
+
+int shape_units(const struct model_config *c, const struct sync_settings *s,
+                struct squeeze_unit **units)
+{
+    struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
+    struct optim_config *optim = mem_alloc(1, sizeof *optim);
+    struct sync_job job = {.n = model_nparams(c),
+                           .buckets = buckets,
+                           .optim = optim,
+                           .settings = s};
+    int n = -1;
+    if (buckets && optim && !shape_decay(c, optim))
+        n = job.nbuckets = shape_buckets(c, s, buckets, TRAIN_MAX_BUCKETS);
+    if (n >= 0)
+        n = squeezed_units(&job, units);
+    mem_free(buckets);
+    mem_free(optim);
+    return n;
+}
+
+double shape_messages(const struct model_config *c,
+                      const struct sync_settings *s)
+{
+    size_t n = model_nparams(c);
+    int servers = s->servers.count;
+    double bytes = 0;
+    for (int i = 0; i < servers; i++) {
+        struct shard shard;
+        size_t slice = shard_width(n, servers, s->slice_kb);
+        if (shard_make(&shard, n, slice, servers, i))
+            return NAN;
+        for (int r = 0; r < shard_rows(&shard); r++)
+            bytes += (double)squeeze_find(s->squeeze)
+                         ->bytes(s, shard_slice(&shard, r).n);
+    }
+    return bytes;
+}
+
+// A server answers topk with the union of all entries: as many as all workers
+// have sent, if no two are the same, but never more than the gradients.
+static double share_of_whole(const struct model_config *c,
+                             const struct sync_settings *s, int replicas)
+{
+    double share =
+        shape_messages(c, s) / (sizeof(float) * (double)model_nparams(c));
+    return squeeze_find(s->squeeze)->twice ? share : fmin(1, share * replicas);
+}
+
+int shape_squeezed_law(const struct model_config *c, const struct backend *b,
+                       const struct sync_settings *s, int replicas, int apart,
+                       struct law *out)
+{
+    struct squeeze_unit *units = NULL;
+    if (b->servers) {
+        apart = b->servers == 1 ? 1 : apart;
+        *out =
+            apart ? law_servers(replicas, apart, false) : law_shards(replicas);
+        out->share *= share_of_whole(c, s, replicas);
+        return 0;
+    }
+    int n = shape_units(c, s, &units);
+    if (n < 0)
+        return -1;
+    *out = squeezed_law(s, replicas, units, n);
+    mem_free(units);
     return 0;
 }
 

@@ -1,16 +1,17 @@
 // shape.h - finds the model that a run's settings describe, and its blocks.
 
-#ifndef TRAIN_SHAPE_H
-#define TRAIN_SHAPE_H
+#pragma once
 
 #include "sync/law.h"
 
+struct backend;
 struct bucket;
 struct model_config;
 struct model_job;
 struct optim_config;
 struct pipeline;
 struct run;
+struct squeeze_unit;
 struct sync_settings;
 
 // Writes to *out the preset of model=, or the model of the file that init=
@@ -25,7 +26,17 @@ int shape_model(const struct run *r, struct model_config *out);
 // known yet, and passes. Returns 0, or -1 after fail(). shape_check() does this
 // before anything starts, with the model that the settings describe.
 int shape_check_slices(const struct run *r, const struct model_config *whole);
+
+// Refuses sequences of fewer tokens, or with attention_over=heads fewer heads,
+// than workers that divide them. Returns 0, or -1 after fail(). shape_check()
+// does this, too.
+int shape_check_pieces(const struct run *r, const struct model_config *whole);
 int shape_check(const struct run *r);
+
+// Bytes that each number of a join between slices takes of a worker's memory:
+// in the buffer of the joins, and as two casts of a 16-bit wire
+// (horovod_ring/ring_wire.h).
+size_t shape_join_bytes(const struct run *r);
 
 // Writes the model's blocks to out[] as buckets, in the order in which backward
 // fills them. There must be at most `most`. Returns how many there are.
@@ -41,6 +52,24 @@ int shape_buckets(const struct model_config *c, const struct sync_settings *s,
 // Lists the matrices in o->decay. Returns 0, or -1 after fail() if they are too
 // many.
 int shape_decay(const struct model_config *c, struct optim_config *o);
+
+// Lists in *units the ranges of a model that derived settings compress one by
+// one. The caller frees them with mem_free(). Returns how many there are, or -1
+// after fail().
+int shape_units(const struct model_config *c, const struct sync_settings *s,
+                struct squeeze_unit **units);
+
+// Bytes of the messages with which a worker sends a model's compressed gradient
+// to servers, in a step. *s: derived settings.
+double shape_messages(const struct model_config *c,
+                      const struct sync_settings *s);
+
+// The law of times of an exchange of a model's compressed gradients, between
+// `replicas` replicas. `apart`: servers on hosts of their own; 0: one beside
+// each replica. Returns 0, or -1 after fail().
+int shape_squeezed_law(const struct model_config *c, const struct backend *b,
+                       const struct sync_settings *s, int replicas, int apart,
+                       struct law *out);
 
 // Returns the exchange of a step of a backend with shards, of `world` replicas
 // and `micro` micro-batches, but without its units. *s: after sync_derive().
@@ -61,5 +90,3 @@ int shape_cut(const struct run *r, const struct pipeline *p, int stage,
 void shape_stage(const struct pipeline *p, int stage, struct model_job *job);
 int shape_first_input(const struct pipeline *p, int stage);
 int shape_ahead(const struct pipeline *p, int stage);
-
-#endif

@@ -19,6 +19,7 @@
 #include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/place.h"
+#include "train/sequences.h"
 #include "train/shape.h"
 #include "train/trainer.h"
 
@@ -124,9 +125,10 @@ static int let_student(struct trainer *t, float *v, size_t n)
 static int join(void *ctx, float *v, size_t n)
 {
     struct trainer *t = ctx;
-    return t->slices->student
-               ? let_student(t, v, n)
-               : exchange(t, group_all_reduce, group_floats(v, n));
+    struct group_vector sum = group_floats(v, n);
+    sum.wire = (enum dtype)t->run.tp_wire;
+    return t->slices->student ? let_student(t, v, n)
+                              : exchange(t, group_all_reduce, sum);
 }
 
 static int gather(void *ctx, float *v, size_t each)
@@ -151,8 +153,10 @@ static struct group_vector rows_of(struct trainer *t, void *v, size_t rows,
 
 static int scatter_rows(void *ctx, float *v, size_t rows)
 {
-    return exchange(ctx, group_reduce_scatter,
-                    rows_of(ctx, v, rows, DTYPE_F32));
+    struct trainer *t = ctx;
+    struct group_vector sum = rows_of(t, v, rows, DTYPE_F32);
+    sum.wire = (enum dtype)t->run.tp_wire;
+    return exchange(t, group_reduce_scatter, sum);
 }
 
 static int gather_rows(void *ctx, void *v, size_t rows)
@@ -188,7 +192,7 @@ int slices_sum(struct trainer *t, double *squares)
 
 static size_t batch_rows(const struct trainer *t)
 {
-    return (size_t)t->run.batch * (size_t)t->config.context;
+    return (size_t)t->run.batch * (size_t)sequences_tokens(t);
 }
 
 static size_t sum_n(const struct trainer *t)
@@ -253,7 +257,7 @@ static int check_order(struct trainer *t)
 {
     t->slices->aligns =
         t->slices->aligns &&
-        law_mesh_order_matters(t->replicas,
+        law_mesh_order_matters(t->members->world,
                                (int)dtype_bytes(t->run.settings.wire));
     return shape_check_slices(&t->run, &t->whole);
 }
@@ -268,7 +272,7 @@ size_t slices_rows(const struct trainer *t)
 
 size_t slices_bytes(const struct trainer *t)
 {
-    return t->slices ? sum_n(t) * sizeof(float) : 0;
+    return t->slices ? sum_n(t) * shape_join_bytes(&t->run) : 0;
 }
 
 int slices_buffer(struct trainer *t)
@@ -282,7 +286,8 @@ int slices_buffer(struct trainer *t)
                                            .gather = gather,
                                            .ctx = t,
                                            .sum = sum,
-                                           .sequence = t->run.tp_sequence,
+                                           .sequence = t->run.tp_sequence > 0,
+                                           .keeps = t->run.tp_sequence == 2,
                                            .scatter_rows = scatter_rows,
                                            .gather_rows = gather_rows};
     return sum ? 0 : -1;
@@ -336,6 +341,7 @@ int slices_open(struct trainer *t)
         .cluster = t->row,
         .dev = t->dev,
         .grain = 1, // of gather()
+        .largest = t->run.tp_wire == DTYPE_F32 ? 0 : sum_n(t),
         .depth = *lab ? LAB_REQUESTS : 2,
         .pairs = *lab,
         .iface = t->run.settings.iface,

@@ -25,7 +25,8 @@
 //     backward   2 for each layer, 1 of the head; with recompute=1 one more for
 //                each layer
 //
-// Each join moves N C floats, by the law of an all-reduce. In addition, 3
+// Each join moves N C floats, by the law of an all-reduce; with tp_wire= they
+// travel in 16 bits. In addition, 3
 // floats for each row and slice travel for the loss, and 8 bytes for each slice
 // and step for the norm.
 //
@@ -40,11 +41,13 @@
 //     backward   4 for each layer, 1 of the head's input, 1 of the embeddings'
 //                gradient; with recompute=1 two more for each layer
 //
+// With tp_sequence=2 layers keep the LayerNorms' outputs, and backward gathers
+// 2 for each layer instead of 4.
+//
 // Each slice has a part of the gradients of a LayerNorm: 2 C floats for each
 // slice and LayerNorm are gathered, and added by all.
 
-#ifndef TRAIN_SLICES_H
-#define TRAIN_SLICES_H
+#pragma once
 
 #include "group/group.h"
 #include "model/model.h"
@@ -56,14 +59,15 @@ struct trainer;
 int slices_plan(struct trainer *t);
 
 // The rows of the residual stream that this worker has of a micro-batch: all,
-// or with tp_sequence=1 its share.
+// or with tp_sequence= its share.
 size_t slices_rows(const struct trainer *t);
 
 // What the model needs to join with the other slices; NULL with one slice.
 const struct model_slices *slices_job(const struct trainer *t);
 
-// slices_buffer() allocates the buffer of the joins, slices_bytes() bytes. It
-// returns 0, or -1 after fail().
+// slices_buffer() allocates the buffer of the joins. It returns 0, or -1 after
+// fail(). slices_bytes() says how much memory that takes, with the casts of a
+// 16-bit wire.
 size_t slices_bytes(const struct trainer *t);
 int slices_buffer(struct trainer *t);
 
@@ -87,5 +91,3 @@ int slices_align(struct trainer *t);
 
 // Bytes that this worker has moved between slices since open; 0 with one slice.
 struct group_stats slices_moved(const struct trainer *t);
-
-#endif

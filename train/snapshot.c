@@ -15,8 +15,8 @@ struct snapshot {
     int (*write)(void *ctx);
     void *ctx;
     pthread_t thread;
-    bool started; // the thread runs, or nobody has joined it yet
-    atomic_bool ended;
+    bool started;      // the thread runs, or nobody has joined it yet
+    atomic_bool ended; // stored after rc and why; loaded before they are read
     int rc; // of write(), with its message; read only after it has ended
     char why[512];
 };

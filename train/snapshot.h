@@ -7,8 +7,7 @@
 //
 // One writer at a time: it owns the vectors until snapshot_settle().
 
-#ifndef TRAIN_SNAPSHOT_H
-#define TRAIN_SNAPSHOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ int snapshot_settle(struct snapshot *s, bool wait);
 
 // Waits for the writer, ignores its error and frees everything. Takes NULL.
 void snapshot_close(struct snapshot **s);
-
-#endif

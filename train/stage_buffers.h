@@ -7,8 +7,7 @@
 //     network -> input (host) -> input (GPU) .. output (GPU) -> output (host)
 //     -> network
 
-#ifndef TRAIN_STAGE_BUFFERS_H
-#define TRAIN_STAGE_BUFFERS_H
+#pragma once
 
 struct trainer;
 struct stage_buffers;
@@ -36,5 +35,3 @@ int stage_buffers_down(struct stage_buffers *b, enum stage_buffer kind, int i);
 // -1 after fail().
 float *stage_buffers_tied(struct stage_buffers *b, float *vector);
 int stage_buffers_put_tied(struct stage_buffers *b, float *vector);
-
-#endif

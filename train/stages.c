@@ -434,7 +434,7 @@ int stages_align(struct trainer *t)
     struct stages *s = t->stages;
     size_t n = stages_tied(t);
     int wire = (int)dtype_bytes(t->run.settings.wire);
-    if (n == 0 || !law_mesh_order_matters(t->replicas, wire))
+    if (n == 0 || !law_mesh_order_matters(t->members->world, wire))
         return 0;
     if (sync_await(t->sync, 0, n))
         return -1;

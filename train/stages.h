@@ -24,8 +24,7 @@
 // - 1) bytes each way for the norm. stages_align() sends V C numbers from the
 // first stage to the last one.
 
-#ifndef TRAIN_STAGES_H
-#define TRAIN_STAGES_H
+#pragma once
 
 #include "group/group.h"
 #include "model/model.h"
@@ -105,5 +104,3 @@ int stages_share(struct trainer *t, double *of_last);
 
 // Bytes that this worker has moved between stages since open; 0 with one stage.
 struct group_stats stages_moved(const struct trainer *t);
-
-#endif

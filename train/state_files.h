@@ -1,7 +1,6 @@
 // state_files.h - what saving and resuming have in common.
 
-#ifndef TRAIN_STATE_FILES_H
-#define TRAIN_STATE_FILES_H
+#pragma once
 
 #include "train/trainer.h"
 
@@ -17,5 +16,3 @@ int state_files(struct state_files *f, const char *folder);
 
 // Writes the hash of the data to `hash`, as text.
 void state_data_hash(const struct trainer *t, char hash[STATE_HASH]);
-
-#endif

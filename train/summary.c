@@ -18,6 +18,7 @@ enum { PATH = CONFIG_PATH + 64 };
 
 // What every rank reports of this part of the run.
 struct rank_report {
+    uint64_t here; // 0: an elastic job has lost this worker
     struct group_stats moved;
     uint64_t out[MESH_AXES];
     uint64_t peak_bytes;
@@ -190,8 +191,9 @@ static int write_summary(const struct trainer *t, const struct rank_report *all)
     for (int r = 0; r < t->cluster->world; r++)
         group_stats_add(&moved, &all[r].moved);
     add_verbs(m, t, &moved);
-    manifest_number(m, "peak_memory_bytes", (double)all->peak_bytes);
-    add_memory(m, &all->memory);
+    const struct rank_report *mine = &all[t->cluster->rank];
+    manifest_number(m, "peak_memory_bytes", (double)mine->peak_bytes);
+    add_memory(m, &mine->memory);
     add_ranks(m, t, all);
     add_stages(m, t, &s);
     add_mfu(m, t, &s);
@@ -200,13 +202,17 @@ static int write_summary(const struct trainer *t, const struct rank_report *all)
 
 int summary_write(const struct trainer *t)
 {
-    struct rank_report mine = {.moved = t->moved,
+    struct rank_report mine = {.here = true,
+                               .moved = t->moved,
                                .peak_bytes = mem_peak(),
                                .memory = t->memory};
     struct rank_report *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
     memcpy(mine.out, t->axis_out, sizeof mine.out);
     int rc = all ? cluster_allgather(t->cluster, &mine, all, sizeof *all) : -1;
-    if (!rc && t->cluster->rank == 0)
+    int writer = 0; // the lowest rank that is here
+    while (!rc && !all[writer].here)
+        writer++;
+    if (!rc && t->cluster->rank == writer)
         rc = steps_merge(t->run.out, t->cluster->world) ||
                      observe_merge(t->run.out) || write_summary(t, all)
                  ? -1

@@ -6,13 +6,10 @@
 // stages it has the idle share of a step, and that of the timetable
 // (train/idle.h).
 
-#ifndef TRAIN_SUMMARY_H
-#define TRAIN_SUMMARY_H
+#pragma once
 
 struct trainer;
 
 // All workers call it. Worker 0 merges the files of all workers in the folder
 // of out= and writes summary.json. Returns 0, or -1 after fail().
 int summary_write(const struct trainer *t);
-
-#endif

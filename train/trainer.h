@@ -1,7 +1,6 @@
 // trainer.h - one worker of a job: open, run, close.
 
-#ifndef TRAIN_TRAINER_H
-#define TRAIN_TRAINER_H
+#pragma once
 
 #include "config/config.h"
 #include "model/model.h"
@@ -18,10 +17,10 @@ struct data;
 struct device;
 struct rendezvous_server;
 struct saver;
+struct sequences;
 struct slices;
 struct stages;
 struct steps;
-
 
 struct trainer {
     struct run run;
@@ -40,16 +39,19 @@ struct trainer {
         *rendezvous;         // rank 0's, if no server serves the rendezvous
     struct cluster *cluster; // all processes of the job
     // The workers with the same parameters; the stages of this replica; the
-    // slices of this stage. With a whole model: all workers, NULL, NULL.
-    struct cluster *members, *line, *row;
+    // slices of this stage; those that divide its sequences. With a whole model
+    // and whole sequences: all workers, NULL, NULL, NULL.
+    struct cluster *members, *line, *row, *sharers;
     int replica, replicas; // each replica has micro-batches of its own
     struct pipeline plan;  // of a step; one stage: gradient accumulation
     int stage;
     struct stages *stages;       // NULL with one stage
     struct slices *slices;       // NULL with one slice
+    struct sequences *sequences; // NULL if sequences are whole
     struct norm_parts *parts;    // NULL if the model is whole
     double loss;                 // of the step, so far
-    uint64_t bubble_ns, join_ns; // total wait for other stages, other slices
+    // Total wait for other stages; for other slices and pieces of sequences.
+    uint64_t bubble_ns, join_ns;
     struct device *dev;
     struct data *data;
     struct sync_settings settings; // of the backend, after sync_derive()
@@ -75,6 +77,7 @@ struct trainer {
     char name[CONFIG_WORD];   // of the backend
     int step;                 // steps done so far
     int updates;              // steps that were not skipped
+    int saved;                // the last step that this worker has saved
     uint64_t tokens;          // of all gradients that entered an update
     uint64_t position;        // in the data, in steps of this batch and world
     double time_before;       // seconds that earlier parts of the run took
@@ -101,5 +104,3 @@ int trainer_evaluate(struct trainer *t, double *loss);
 
 // Frees everything. Accepts a trainer that is not fully open.
 void trainer_close(struct trainer *t);
-
-#endif

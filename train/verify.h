@@ -8,13 +8,10 @@
 //
 // The words follow the settings of the checkpoint's run. eval=0: no loss.
 
-#ifndef TRAIN_VERIFY_H
-#define TRAIN_VERIFY_H
+#pragma once
 
 #include "train/trainer.h"
 
 // Returns 0 if the line was printed, whatever it says, or -1 after fail().
 int verify_checkpoint(struct trainer *t, const char *folder, int nwords,
                       char *const *words);
-
-#endif

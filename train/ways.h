@@ -1,8 +1,7 @@
 // ways.h - finds the strategy and the carriers of a backend, and the control
 // plane.
 
-#ifndef TRAIN_WAYS_H
-#define TRAIN_WAYS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ const struct sync_ops *strategy_find(const struct way *w,
 // meet. NULL after fail().
 const struct cluster_ops *
 control_plane_find(const char *name, const struct backend *b, bool alone);
-
-#endif

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 2048, HEX = 17, PIECE = 1 << 20 };
+enum { PATH = 2048, HEX = 17, PIECE = 1 << 16 };
 
 #define OPTIMIZER "optimizer.safetensors"
 static const char *const files[] = {"model.safetensors", "config.json",

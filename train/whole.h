@@ -7,8 +7,7 @@
 // state.json is written last, so that all files belong to one step. A
 // state.json with neither member is of an older version, and is accepted.
 
-#ifndef TRAIN_WHOLE_H
-#define TRAIN_WHOLE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -25,5 +24,3 @@ int whole_check_model(const char *folder);
 
 // The same for the checkpoint that the file `path` is in, if it is in one.
 int whole_check_file(const char *path);
-
-#endif

@@ -1,4 +1,30 @@
 // blocks.c - buffers for the blocks with which a model computes now.
+//
+// A buffer of weights goes through these states for one block after the other:
+//
+//              ask()             await()             blocks_give()
+//     free  ---------> asked ---------> arrived, taken ---------> arrived
+//       ^                                       ^                    |
+//       |                          take_weights(): the same block    |
+//       +---- ask(): another block; blocks_forget(): an update ------+
+//
+// One of gradients:
+//
+//              blocks_take()             blocks_ready()
+//     free  --------------> with the  -------------------> sum under way
+//       ^                    model                              |
+//       +--------- settle(): the sum is added to `sums` --------+
+//
+//  1. `holds` is the block in a buffer of weights, or the one that is on its
+//     way; `arrived` says that it is there with its head.
+//  2. A buffer is not asked for another block while it is taken, or before its
+//     block has arrived.
+//  3. The head of block b + 1 is saved when block b arrives, from its end. So
+//     block b has arrived once before b + 1 (forward takes blocks in order).
+//  4. In backward `head` is the gradient of the head of the block that was
+//     ready last, which is the end of the next one's buffer.
+//  5. sums[] of a unit has numbers of this step if summed[] says so. settle()
+//     runs before the model writes into a buffer again.
 
 #include "zero/blocks.h"
 
@@ -79,12 +105,30 @@ static size_t layout_buffers(const struct blocks *k, size_t at[BLOCK_BUFFERS])
     return all;
 }
 
+// Host memory for buffers. Other workers of this host can map it, unless the
+// model is on a GPU, which copies from and to it (sync/block_copies.h).
+static void *alloc_host(const struct blocks *k, size_t n, size_t size)
+{
+    struct device *dev = k->sync->job.dev;
+    return device_is_host(dev) ? device_alloc_shared(dev, n, size)
+                               : device_host_alloc(dev, n, size);
+}
+
+static void free_host(const struct blocks *k, void *p)
+{
+    struct device *dev = k->sync->job.dev;
+    if (device_is_host(dev))
+        device_free(dev, p);
+    else
+        device_host_free(dev, p);
+}
+
 static int open_weights(struct blocks *k)
 {
     const struct sync_job *job = &k->sync->job;
     size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
     size_t size = dtype_bytes(job->format);
-    k->memory[0] = device_alloc_shared(job->dev, n, size);
+    k->memory[0] = alloc_host(k, n, size);
     k->heads = mem_alloc((size_t)k->n * RULE_BLOCK, size);
     k->params = mem_alloc(k->shards->own, sizeof *k->params);
     if (!k->memory[0] || !k->heads || !k->params)
@@ -93,14 +137,15 @@ static int open_weights(struct blocks *k)
         k->weights[i] =
             (struct weight_buffer){.at = (char *)k->memory[0] + at[i] * size,
                                    .holds = -1};
+    k->sync->lent.weights = k->memory[0];
+    k->sync->lent.weight_bytes = n * size;
     return 0;
 }
 
 static int open_grads(struct blocks *k)
 {
-    const struct sync_job *job = &k->sync->job;
     size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
-    k->memory[1] = device_alloc_shared(job->dev, n, sizeof(float));
+    k->memory[1] = alloc_host(k, n, sizeof(float));
     k->head = mem_alloc(RULE_BLOCK, sizeof *k->head);
     k->sums = mem_alloc(k->shards->own, sizeof *k->sums);
     k->summed = mem_alloc((size_t)k->shards->count, sizeof *k->summed);
@@ -109,6 +154,8 @@ static int open_grads(struct blocks *k)
     for (int i = 0; i < BLOCK_BUFFERS; i++)
         k->grads[i] = (struct grad_buffer){.at = (float *)k->memory[1] + at[i],
                                            .sums = -1};
+    k->sync->lent.grads = k->memory[1];
+    k->sync->lent.grad_bytes = n * sizeof(float);
     return 0;
 }
 
@@ -138,7 +185,7 @@ void blocks_close(struct blocks *k)
     if (!k->sync)
         return;
     for (int i = 0; i < 2; i++)
-        device_free(k->sync->job.dev, k->memory[i]);
+        free_host(k, k->memory[i]);
     mem_free(k->all);
     mem_free(k->heads);
     mem_free(k->head);

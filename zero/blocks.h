@@ -25,8 +25,7 @@
 // a head arrive with the block before. They are saved, and later copied in
 // front of the rest of their own block.
 
-#ifndef ZERO_BLOCKS_H
-#define ZERO_BLOCKS_H
+#pragma once
 
 #include "zero/shards.h"
 
@@ -91,5 +90,3 @@ int blocks_settle(struct blocks *k);
 // The step is over: forget the sums and, if parameters were updated, the
 // weights in the buffers.
 void blocks_forget(struct blocks *k, bool updated);
-
-#endif

@@ -12,8 +12,7 @@
 // So each exchange involves the chunks of all workers. If the whole vector were
 // divided into chunks instead, each exchange would have one owner only.
 
-#ifndef ZERO_SHARDS_H
-#define ZERO_SHARDS_H
+#pragma once
 
 #include "sync/sync.h"
 
@@ -34,5 +33,3 @@ struct shards {
 // or -1 after fail(); shards_close() accepts what shards_open() left half-way.
 int shards_open(struct shards *s, const struct sync_job *job, size_t grain);
 void shards_close(struct shards *s);
-
-#endif

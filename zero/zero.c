@@ -46,6 +46,7 @@
 #include "group/group.h"
 #include "optim/segment.h"
 #include "sync/members.h"
+#include "sync/slots.h"
 #include "zero/blocks.h"
 #include "zero/shards.h"
 
@@ -53,7 +54,6 @@
 #include <string.h>
 
 struct zero {
-    struct group *group;
     struct shards shards;
     struct blocks blocks;          // with lends_grads
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
@@ -70,11 +70,11 @@ static int share(struct sync *s)
 {
     struct zero *z = s->state;
     const size_t bytes = s->job.n * sizeof(float);
-    if (s->job.grads && group_share(z->group, s->job.grads, bytes))
+    if (s->job.grads && group_share(s->group, s->job.grads, bytes))
         return -1;
-    if (s->job.params && group_share(z->group, s->job.params, bytes))
+    if (s->job.params && group_share(s->group, s->job.params, bytes))
         return -1;
-    return s->lends_grads ? blocks_join(&z->blocks, z->group) : 0;
+    return s->lends_grads ? blocks_join(&z->blocks, s->group) : 0;
 }
 
 static int zero_open(struct sync *s)
@@ -100,20 +100,12 @@ static int zero_open(struct sync *s)
         .largest = z->shards.largest,
         .depth = (size_t)z->shards.count + 2 * BLOCK_BUFFERS,
     };
-    z->group = members_open(s, &need);
-    if (!z->group)
+    if (members_open(s, &need))
         return -1;
     // Data move while the model computes only if a thread moves them.
     z->late = job->awaits && s->overlap && !s->copies && s->carrier->threaded &&
-              z->group->job.thread;
+              s->group->job.thread;
     return share(s);
-}
-
-static int zero_broadcast(struct sync *s, int slot, float *v)
-{
-    const struct zero *z = s->state;
-    CHECK(slot == -1); // each worker loads its own state
-    return members_broadcast(s, z->group, v);
 }
 
 static int zero_take(struct sync *s, int b, bool backward,
@@ -122,7 +114,7 @@ static int zero_take(struct sync *s, int b, bool backward,
     struct zero *z = s->state;
     if (blocks_take(&z->blocks, b, backward, out))
         return -1;
-    s->stats = z->group->stats;
+    s->stats = s->group->stats;
     return 0;
 }
 
@@ -145,7 +137,7 @@ static int zero_ready(struct sync *s, int b)
     v.wire = s->job.settings->wire;
     v.scale = s->scale;
     v.awaited = z->next == 0;
-    return group_reduce_scatter(z->group, &v, &z->ticket);
+    return group_reduce_scatter(s->group, &v, &z->ticket);
 }
 
 // This worker's chunk of a unit: of the parameters, and of the summed gradient.
@@ -177,8 +169,8 @@ static int add_squares(const struct sync *s, double *out)
         segment_squares_part(own_grads(s, u), u->own.off, u->own.n, parts,
                              z->sums);
     }
-    if (group_all_reduce(z->group, &all, &ticket) ||
-        group_await(z->group, ticket))
+    if (group_all_reduce(s->group, &all, &ticket) ||
+        group_await(s->group, ticket))
         return -1;
     *out = segment_norm(z->sums, blocks);
     return parts ? parts->sum(parts->ctx, out) : 0;
@@ -207,7 +199,7 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
         v.type = v.wire = job->copy->format;
         v.data = (char *)job->copy->at + u->all.off * dtype_bytes(v.type);
     }
-    if (group_all_gather(z->group, &v, &z->ticket))
+    if (group_all_gather(s->group, &v, &z->ticket))
         return -1;
     z->gathers[i] = z->ticket;
     return 0;
@@ -221,7 +213,7 @@ static int zero_await(struct sync *s, size_t off, size_t n)
     int i = 0;
     while (z->shards.units[i].all.off >= off + n)
         i++;
-    if (group_await(z->group, z->gathers[i]))
+    if (group_await(s->group, z->gathers[i]))
         return -1;
     s->coming = i > 0;
     return 0;
@@ -231,23 +223,22 @@ static int zero_await(struct sync *s, size_t off, size_t n)
 // a step, are counted with the next step.
 static void count_since(struct sync *s, const struct group_stats *before)
 {
-    const struct zero *z = s->state;
-    group_stats_add(&s->stats, &z->group->stats);
+    group_stats_add(&s->stats, &s->group->stats);
     group_stats_less(&s->stats, before);
 }
 
 static int zero_whole(struct sync *s)
 {
     struct zero *z = s->state;
-    const struct group_stats before = z->group->stats;
+    const struct group_stats before = s->group->stats;
     for (int i = 0; z->partial && i < z->shards.count; i++) {
         const struct bucket *all = &z->shards.units[i].all;
         struct group_vector v = group_floats(s->job.params + all->off, all->n);
-        if (group_all_gather(z->group, &v, &z->ticket))
+        if (group_all_gather(s->group, &v, &z->ticket))
             return -1;
     }
     z->partial = false;
-    if (group_await(z->group, z->ticket))
+    if (group_await(s->group, z->ticket))
         return -1;
     count_since(s, &before);
     return 0;
@@ -258,14 +249,14 @@ static int zero_step(struct sync *s, const struct sync_in *in,
 {
     struct zero *z = s->state;
     double squares;
-    if (group_await(z->group, z->ticket) ||
+    if (group_await(s->group, z->ticket) ||
         (s->lends_grads && blocks_settle(&z->blocks)) ||
         add_squares(s, &squares))
         return -1;
     float scale = optim_clip_scale(squares, in->grad_scale / s->scale, in->clip,
                                    &out->grad_norm);
     out->skipped = !isfinite(out->grad_norm);
-    s->stats = z->group->stats;
+    s->stats = s->group->stats;
     out->update_began_ns = now_ns();
     for (int i = z->shards.count - 1; !out->skipped && i >= 0; i--)
         if (update_unit(s, i, in, scale))
@@ -279,7 +270,7 @@ static int zero_step(struct sync *s, const struct sync_in *in,
     if (s->coming && (!z->late || in->last) && zero_await(s, 0, s->job.n))
         return -1;
     if (!s->coming)
-        s->stats = z->group->stats;
+        s->stats = s->group->stats;
     return 0;
 }
 
@@ -316,7 +307,6 @@ static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
 static void zero_close(struct sync *s)
 {
     struct zero *z = s->state;
-    group_close(&z->group);
     for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
         mem_free(z->slots[i]);
     mem_free(z->sums);
@@ -325,18 +315,27 @@ static void zero_close(struct sync *s)
     shards_close(&z->shards);
 }
 
-const struct sync_ops sync_zero = {
-    .state_size = sizeof(struct zero),
-    .open = zero_open,
-    .broadcast = zero_broadcast,
-    .ready = zero_ready,
+static const struct sync_state_ops state = {
+    .slots = slots_count,
+    .slot_name = slots_name,
+    .save = zero_save,
+    .load = zero_load,
+};
+
+static const struct sync_lender lender = {
     .take = zero_take,
     .give = zero_give,
     .ranges = zero_ranges,
-    .step = zero_step,
     .await = zero_await,
     .whole = zero_whole,
-    .save = zero_save,
-    .load = zero_load,
+};
+
+const struct sync_ops sync_zero = {
+    .state_size = sizeof(struct zero),
+    .state = &state,
+    .lender = &lender,
+    .open = zero_open,
+    .ready = zero_ready,
+    .step = zero_step,
     .close = zero_close,
 };

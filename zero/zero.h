@@ -2,12 +2,9 @@
 // state among them; with ZeRO 2 also the gradients, with ZeRO 3 also the
 // parameters.
 
-#ifndef ZERO_ZERO_H
-#define ZERO_ZERO_H
+#pragma once
 
 #include "sync/sync.h"
 
 // It works with any carrier for host memory.
 extern const struct sync_ops sync_zero;
-
-#endif

@@ -5,8 +5,7 @@
 // fail_message() once and exits. die() is for programs. CHECK() is for our own
 // bugs.
 
-#ifndef BASE_BASE_H
-#define BASE_BASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,9 +56,10 @@ uint64_t cpu_process_ns(void);
 // Puts the calling thread to sleep for ns nanoseconds, even if signals arrive.
 void sleep_ns(uint64_t ns);
 
-// Zeroed memory for n objects of `size` bytes, aligned to 64 bytes. Blocks of 4
-// MiB and more are placed on huge pages. NULL after fail() if there is no
-// memory or n * size overflows. mem_free() frees it, and takes NULL.
+// Zeroed memory for n objects of `size` bytes, aligned to 64 bytes. Blocks of 1
+// MiB and more are placed on huge pages, as far as they fill some, and return
+// to the system when they are freed. NULL after fail() if there is no memory or
+// n * size overflows. mem_free() frees it, and takes NULL.
 void *mem_alloc(size_t n, size_t size) __attribute__((malloc));
 void mem_free(void *p);
 
@@ -92,6 +92,4 @@ void text_visible(char *text);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -5,11 +5,10 @@
 // rank prints a line every second until it is done. The launcher sets a
 // variable (BEAT_VARIABLE) for processes that are to do so.
 
-#ifndef BASE_BEAT_H
-#define BASE_BEAT_H
+#pragma once
 
 #define BEAT_VARIABLE "LOCKSTEP_BEAT"
-// The lines: the process has joined the others; it lives; it is done, and ends.
+// The lines: the process has joined the others; it lives; all are done.
 #define BEAT_HERE  "@here"
 #define BEAT_ALIVE "@alive"
 #define BEAT_DONE  "@done"
@@ -18,8 +17,8 @@
 extern "C" {
 #endif
 
-// Prints the first line. If the variable is set, a thread prints the second one
-// from now on, as long as the process lives. 0, or -1 after fail().
+// If the variable is set, prints the first line, and a thread prints the second
+// one from now on, as long as the process lives. 0, or -1 after fail().
 int beat_begin(void);
 
 // Prints the last line, if the variable is set.
@@ -27,6 +26,4 @@ void beat_end(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

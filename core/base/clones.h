@@ -5,8 +5,7 @@
 // empty with clang and on processors other than x86-64. It is empty with a
 // sanitizer, too, since that is not yet initialised when the loader chooses.
 
-#ifndef BASE_CLONES_H
-#define BASE_CLONES_H
+#pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&         \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -15,6 +14,4 @@
         target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VECTOR_CLONES
-#endif
-
 #endif

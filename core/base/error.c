@@ -23,6 +23,11 @@ int fail(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(next, sizeof next, fmt, ap);
     va_end(ap);
+    // A full disk has the same remedy wherever it is noticed.
+    size_t n = strlen(next), full = strlen(strerror(ENOSPC));
+    if (n >= full && !strcmp(next + n - full, strerror(ENOSPC)))
+        snprintf(next + n, sizeof next - n,
+                 "; try: df, or out= on another disk");
     memcpy(message, next, sizeof message);
     return -1;
 }

@@ -18,24 +18,62 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-FILE *file_open(const char *path)
+// Opens a regular file. Returns a descriptor, or -1 after fail().
+static int open_regular(const char *path, int flags)
 {
     struct stat st;
     // O_NONBLOCK: does not wait for the writer of a FIFO
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st)) {
+    int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW))
+        return fail(
+            "%s: a symbolic link, which is not followed; try: remove it", path);
+    if (fd < 0)
+        return fail("%s: %s", path, strerror(errno));
+    if (fstat(fd, &st))
         fail("%s: %s", path, strerror(errno));
-    } else if (!S_ISREG(st.st_mode)) {
+    else if (!S_ISREG(st.st_mode))
         fail("%s: not a regular file", path);
-    } else {
-        FILE *f = fdopen(fd, "r");
-        if (f)
-            return f;
+    else
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static FILE *open_stream(const char *path, int fd, const char *mode)
+{
+    FILE *f = fd < 0 ? NULL : fdopen(fd, mode);
+    if (fd >= 0 && !f) {
         fail("%s: %s", path, strerror(errno));
-    }
-    if (fd >= 0)
         close(fd);
-    return NULL;
+    }
+    return f;
+}
+
+FILE *file_open(const char *path)
+{
+    return open_stream(path, open_regular(path, O_RDONLY), "r");
+}
+
+FILE *file_open_here(const char *path)
+{
+    return open_stream(path, open_regular(path, O_RDONLY | O_NOFOLLOW), "r");
+}
+
+FILE *file_create(const char *path)
+{
+    int fd = open_regular(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (fd >= 0 && ftruncate(fd, 0)) {
+        fail("%s: %s", path, strerror(errno));
+        close(fd);
+        return NULL;
+    }
+    return open_stream(path, fd, "w+");
+}
+
+FILE *file_append(const char *path)
+{
+    int fd = open_regular(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
+    return open_stream(path, fd, "a+");
 }
 
 bool file_line(char *line, int size, FILE *f)
@@ -116,9 +154,9 @@ static int write_piece(int fd, const struct iovec *piece)
 static int write_temporary(int folder, const char *name,
                            const struct iovec *pieces, int n)
 {
+    unlinkat(folder, name, 0); // it may be a FIFO
     int fd =
-        openat(folder, name,
-               O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+        openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return -1;
     int status = 0;
@@ -192,9 +230,17 @@ int file_make_folder(const char *path)
 
 int file_remove_folder(const char *path)
 {
-    DIR *d = opendir(path);
-    if (!d)
+    struct stat st;
+    if (!lstat(path, &st) && S_ISLNK(st.st_mode))
+        return unlink(path) ? fail("%s: %s", path, strerror(errno)) : 0;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
         return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
+    DIR *d = fdopendir(fd);
+    if (!d) {
+        close(fd);
+        return fail("%s: %s", path, strerror(errno));
+    }
     for (struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             unlinkat(dirfd(d), e->d_name, 0);
@@ -215,9 +261,9 @@ static int is_named(int fd, const char *path)
 int file_lock(const char *path)
 {
     for (;;) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        int fd = open_regular(path, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)
-            return fail("%s: %s", path, strerror(errno));
+            return -1;
         if (flock(fd, LOCK_EX | LOCK_NB)) {
             int error = errno;
             close(fd);

@@ -1,8 +1,10 @@
-// file.h - reads files; replaces a file by another, whole or not at all; makes
-// and removes folders; locks.
+// file.h - reads and writes files; replaces a file by another, whole or not at
+// all; makes and removes folders; locks.
+//
+// A folder may come from a stranger. So no function waits for a FIFO or a
+// device, or writes or removes what a symbolic link in the folder leads to.
 
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +14,15 @@
 // Opens a regular file for reading. Refuses a FIFO or a device, which could
 // block or never end. NULL after fail().
 FILE *file_open(const char *path);
+
+// The same for a file whose text is copied: also refuses a symbolic link.
+FILE *file_open_here(const char *path);
+
+// Makes an empty file, or empties the one that is there, for writing and
+// reading; file_append() keeps its content and writes at its end. Both refuse a
+// symbolic link and what is not a regular file. NULL after fail().
+FILE *file_create(const char *path);
+FILE *file_append(const char *path);
 
 // Reads the next line as fgets() does. Returns false at the end, and at a zero
 // byte: what follows is not text, and in a sparse file it may be very long.
@@ -27,7 +38,7 @@ int file_read_at(int fd, const char *path, void *out, size_t bytes, size_t off);
 
 // Writes the n pieces, one after the other, to `path`: into `path`.tmp, then
 // fsync, rename, and fsync of the folder. So `path` is always the old file or
-// the new one, even if the process is killed. The next call overwrites a .tmp
+// the new one, even if the process is killed. The next call removes a .tmp
 // that a killed process left behind. 0, or -1 after fail(); then .tmp is
 // removed.
 int file_replace(const char *path, const struct iovec *pieces, int n);
@@ -39,8 +50,9 @@ int file_replace_text(const char *path, const char *text);
 // was there, -1 after fail().
 int file_make_folder(const char *path);
 
-// Removes the folder `path` and the files in it. 0, also if there is no such
-// folder. -1 after fail(), for example if `path` holds another folder.
+// Removes the folder `path` and the files in it, or a symbolic link of that
+// name. 0, also if there is no such folder. -1 after fail(), for example if
+// `path` holds another folder.
 int file_remove_folder(const char *path);
 
 // Makes the file `path` and locks it. Returns a descriptor that holds the lock
@@ -51,5 +63,3 @@ int file_lock(const char *path);
 
 // Removes the file and releases the lock. fd is file_lock()'s.
 void file_unlock(int fd, const char *path);
-
-#endif

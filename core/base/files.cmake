@@ -1,15 +1,19 @@
-execute_process(COMMAND git describe --always --dirty
-                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
-                OUTPUT_VARIABLE LOCKSTEP_REVISION ERROR_QUIET
-                OUTPUT_STRIP_TRAILING_WHITESPACE)
+# The commit is asked for at each build: runs of two builds are never taken for one.
+add_custom_target(revision
+  COMMAND ${CMAKE_COMMAND} -D OUT=${CMAKE_BINARY_DIR}/revision/base/revision.h
+          -P ${CMAKE_SOURCE_DIR}/core/base/revision.cmake
+  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+  BYPRODUCTS ${CMAKE_BINARY_DIR}/revision/base/revision.h
+  COMMENT "Looking up the commit")
 lockstep_library(version FILES core/base/version.c)
-target_compile_definitions(version PRIVATE
-                           LOCKSTEP_VERSION="${PROJECT_VERSION}"
-                           LOCKSTEP_REVISION="${LOCKSTEP_REVISION}")
+add_dependencies(version revision)
+target_include_directories(version PRIVATE ${CMAKE_BINARY_DIR}/revision)
+target_compile_definitions(version PRIVATE LOCKSTEP_VERSION="${PROJECT_VERSION}")
 
 lockstep_library(base
   FILES core/base/beat.c core/base/clock.c core/base/error.c core/base/file.c
         core/base/hash.c core/base/median.c core/base/mem.c core/base/process.c
+        core/base/processor.c core/base/zigzag.c
   LINKS PkgConfig::XXHASH m)
 lockstep_library(share FILES core/base/share.c LINKS base)
 target_compile_definitions(share PRIVATE LOCKSTEP_SOURCE="${CMAKE_SOURCE_DIR}")

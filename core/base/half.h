@@ -4,8 +4,7 @@
 // vectors are converted in device/ (device_cast, device_add_on), which picks
 // vector code at run time.
 
-#ifndef BASE_HALF_H
-#define BASE_HALF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ static inline uint16_t bf16_from_float(float x)
         return (uint16_t)(u >> 16 | 0x40);
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
-
-#endif

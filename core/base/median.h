@@ -1,10 +1,7 @@
 // median.h - the median of measurements.
 
-#ifndef BASE_MEDIAN_H
-#define BASE_MEDIAN_H
+#pragma once
 
 // The median of v[n], n > 0. If n is even, it is the mean of the two middle
 // elements. Sorts v in ascending order. No element may be NaN.
 double median(double *v, int n);
-
-#endif

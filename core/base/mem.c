@@ -2,8 +2,9 @@
 //
 // Large blocks come straight from mmap, aligned to 2 MiB and marked for huge
 // pages: a step walks hundreds of MiB in order, and TLB misses would cost more
-// than the arithmetic of AdamW. A 64-byte header in front of every block holds
-// what mem_free() needs.
+// than the arithmetic of AdamW. In the heap, vectors that each save allocates
+// and frees would leave gaps that the next ones do not fit in. A 64-byte header
+// in front of every block holds what mem_free() needs.
 
 #include "base/base.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HEADER = 64, HUGE = 2 << 20 };
+enum { HEADER = 64, HUGE = 2 << 20, LARGE = 1 << 20 };
 
 struct header {
     void *base;   // to be freed or unmapped
@@ -44,7 +45,7 @@ void *mem_alloc(size_t n, size_t size)
     }
     struct header h = {0};
     char *at;
-    if (bytes >= 2 * (size_t)HUGE) {
+    if (bytes >= LARGE) {
         at = map_huge(bytes, &h);
     } else {
         size_t whole = (bytes + HEADER + 63) & ~(size_t)63;

@@ -9,8 +9,7 @@
 //
 // The idea is that of git's run-command.h.
 
-#ifndef BASE_PROCESS_H
-#define BASE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ int process_shell(struct process *p, const char *command, double seconds);
 // Runs a shell command, and writes the first line that it prints into
 // line[size], without the newline.
 int process_ask(const char *command, double seconds, char *line, size_t size);
-
-#endif

@@ -5,8 +5,7 @@
 // The mixer is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): its k-th output is
 // a function of seed + k * golden ratio.
 
-#ifndef BASE_RNG_H
-#define BASE_RNG_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -36,7 +35,8 @@ static inline double rng_uniform(uint64_t key, uint64_t counter)
 // Uniform in [0, n), n > 0; the bias is below n / 2^64.
 static inline uint64_t rng_below(uint64_t key, uint64_t counter, uint64_t n)
 {
-    return (uint64_t)(((unsigned __int128)rng_u64(key, counter) * n) >> 64);
+    __extension__ typedef unsigned __int128 wide; // not of ISO C
+    return (uint64_t)((wide)rng_u64(key, counter) * n >> 64);
 }
 
 // Standard normal (Box and Muller 1958); uses counters 2c and 2c+1.
@@ -46,5 +46,3 @@ static inline double rng_normal(uint64_t key, uint64_t counter)
     double v = rng_uniform(key, 2 * counter + 1);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }
-
-#endif

@@ -8,8 +8,7 @@
 // host can see those. Each purpose has its own key, derived from the secret, so
 // that no key reveals another.
 
-#ifndef BASE_SECRET_H
-#define BASE_SECRET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ bool secret_same(const void *a, const void *b, size_t bytes);
 
 // The public key of a secret key of Curve25519.
 void secret_public(const uint8_t secret[SECRET_KEY], uint8_t out[SECRET_KEY]);
-
-#endif

@@ -7,8 +7,7 @@
 // PREFIX follows from this program's own path, so an installed tree may be
 // moved. A program that was not installed uses the source tree.
 
-#ifndef BASE_SHARE_H
-#define BASE_SHARE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ int share_path(char *out, size_t size, const char *name);
 // Writes the path of another of our programs: beside this one, or in libexec.
 // 0, or -1 after fail() if it is in neither.
 int share_program(char *out, size_t size, const char *name);
-
-#endif

@@ -1,13 +1,14 @@
 // version.h - which build this is.
 
-#ifndef BASE_VERSION_H
-#define BASE_VERSION_H
+#pragma once
 
-// The version of CMake's project(), and the commit when CMake was last run, ""
-// if that is unknown.
+// The version of CMake's project(), and COMMIT+HASH of the sources that were
+// built (revision.cmake).
 extern const char version_number[], version_revision[];
 
-// Print "PROGRAM 0.1.0 (61fb981)", as --version does. Returns 0.
-int version_print(const char *program);
+// Writes "0.1.0 61fb981+1a2b3c4d", or the number alone. Returns text.
+enum { VERSION_TEXT = 128 };
+char *version_text(char text[VERSION_TEXT]);
 
-#endif
+// Print "PROGRAM 0.1.0 (61fb981+1a2b3c4d)", as --version does. Returns 0.
+int version_print(const char *program);

@@ -9,8 +9,7 @@
 // All workers make the same calls in the same order. A call that takes longer
 // than timeout_s fails, and the error names the ranks that did not come.
 
-#ifndef CLUSTER_CLUSTER_H
-#define CLUSTER_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,5 +120,3 @@ int cluster_bcast(struct cluster *c, void *buf, size_t bytes);
 // all are equal. Else -1 on every worker, after fail() with the first line that
 // differs and the ranks.
 int cluster_check_same(struct cluster *c, const char *settings);
-
-#endif

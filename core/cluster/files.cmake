@@ -13,4 +13,5 @@ lockstep_library(cluster_zmq
   FILES core/cluster/rendezvous.c core/cluster/rendezvous_thread.c core/cluster/zmq.c
   LINKS cluster message_zmq base PkgConfig::ZMQ Threads::Threads)
 lockstep_test(rendezvous LINKS cluster_zmq)
+lockstep_test(rendezvous_answers LINKS cluster_zmq)
 lockstep_test(secret LINKS cluster_zmq secret)

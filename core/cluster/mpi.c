@@ -8,6 +8,7 @@
 #include "cluster/mpi.h"
 
 #include "base/base.h"
+#include "base/beat.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static int mpi_open(struct cluster *c, const struct cluster_config *config)
     MPI(MPI_Comm_size(g->comm, &c->world));
     g->requests = mem_alloc(2 * (size_t)c->world, sizeof(MPI_Request));
     g->came = mem_alloc((size_t)c->world, sizeof *g->came);
-    return g->requests && g->came ? 0 : -1;
+    return g->requests && g->came ? beat_begin() : -1;
 }
 
 // Writes "rank 2, 3": the ranks that have not come yet.
@@ -144,8 +145,10 @@ static bool all_leave(double seconds)
     return flag;
 }
 
-// MPI_Finalize waits for every rank, servers included. If one has failed, some
-// ranks never call it. Then the job is aborted, and mpirun ends the others.
+// MPI_Finalize waits for every rank, servers included, and has no deadline. If
+// a rank has failed, some never call it: then the job is aborted, and mpirun
+// ends the others. Else the launcher hears that this rank is done, and gives
+// mpirun a few seconds to end.
 static void mpi_close(struct cluster *c)
 {
     struct group *g = c->state;
@@ -159,6 +162,8 @@ static void mpi_close(struct cluster *c)
                                : "cluster: other ranks did not reach the end");
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
+        if (!failed)
+            beat_end();
         MPI(MPI_Comm_free(&g->comm));
         MPI(MPI_Finalize());
     }

@@ -1,11 +1,8 @@
 // mpi.h - the cluster under mpirun or srun.
 
-#ifndef CLUSTER_MPI_H
-#define CLUSTER_MPI_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "message/mpi_call.h"
 
 extern const struct cluster_ops cluster_mpi;
-
-#endif

@@ -262,6 +262,8 @@ static int give(struct rendezvous *h, const struct message_peer *from,
             "rendezvous: there are two workers of rank %u; try: a rank= of "
             "its own for each",
             m->rank);
+    if (!same) // it came again before its death was noticed
+        who->given = false;
     who->peer = *from;
     who->known = true;
     if (m->exchange < h->exchange)

@@ -11,8 +11,7 @@
 // pieces are zero. It keeps past exchanges, so that a worker that joins later
 // can receive them.
 
-#ifndef CLUSTER_RENDEZVOUS_H
-#define CLUSTER_RENDEZVOUS_H
+#pragma once
 
 #include "message/message.h"
 
@@ -110,5 +109,3 @@ const char *rendezvous_endpoint(const struct rendezvous_server *s);
 
 // Ends the thread, closes the socket, sets *s to NULL. Takes NULL.
 void rendezvous_stop(struct rendezvous_server **s);
-
-#endif

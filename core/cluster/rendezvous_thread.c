@@ -17,7 +17,7 @@ struct rendezvous_server {
     struct rendezvous *rendezvous;
     pthread_t thread;
     bool running;
-    atomic_bool stop;
+    atomic_bool stop; // announces nothing else
 };
 
 static void send_to(void *ctx, const struct message_peer *to,

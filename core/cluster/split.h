@@ -8,8 +8,7 @@
 // the job take part. So all parts must make equally many exchanges, at the same
 // points of the program. The number of bytes may differ between parts.
 
-#ifndef CLUSTER_SPLIT_H
-#define CLUSTER_SPLIT_H
+#pragma once
 
 #include "cluster/cluster.h"
 
@@ -20,5 +19,3 @@ int cluster_split(struct cluster **out, struct cluster *of, int colour);
 
 // The cluster that c is a part of, directly or not; c itself if it is no part.
 struct cluster *cluster_whole(struct cluster *c);
-
-#endif

@@ -1,8 +1,7 @@
 // virtual_cluster.h - the control plane for ranks of a virtual cluster. Its
 // messages take no time and are not counted.
 
-#ifndef CLUSTER_VIRTUAL_CLUSTER_H
-#define CLUSTER_VIRTUAL_CLUSTER_H
+#pragma once
 
 #include "cluster/cluster.h"
 
@@ -15,5 +14,3 @@ struct cluster cluster_virtual(struct virtual_rank *r, int world,
 
 // The rank r of such a cluster.
 struct virtual_rank *cluster_virtual_rank(const struct cluster *c);
-
-#endif

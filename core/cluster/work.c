@@ -23,7 +23,7 @@ enum state { BUSY, DONE, FAILED };
 
 struct teller {
     struct cluster *cluster;
-    atomic_int mine; // enum state
+    atomic_int mine; // enum state; it announces nothing else
     int ended;       // an eventfd: `mine` is no longer BUSY
     char *all;       // every worker's state at the last exchange
     int rc;          // of the exchanges, with their message

@@ -21,11 +21,14 @@
 
 // Keys of gradients that are compressed (squeeze/).
 #define OF_SQUEEZED                                                            \
-    "squeeze", "density", "scope", "levels", "feedback", "squeeze_after"
+    "squeeze", "density", "scope", "levels", "squeeze_rank", "feedback",       \
+        "momentum_correction", "squeeze_after"
 
 #define OF_SERVERS                                                             \
     OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \
-        "backup", "update", "elastic", "priority", "transport", "iface"
+        "backup", "update", "elastic", "priority", "transport", "iface",       \
+        "squeeze", "density", "levels", "feedback", "squeeze_after",           \
+        "momentum_correction"
 
 enum {
     TCP = 1 << TRANSPORT_TCP,

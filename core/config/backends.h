@@ -5,14 +5,13 @@
 // never compares names. So a new backend needs a row of backends.def, and no
 // change in the code that uses the table.
 
-#ifndef CONFIG_BACKENDS_H
-#define CONFIG_BACKENDS_H
+#pragma once
 
 #include "config/settings.h"
 
 #include <stdbool.h>
 
-// How the processes of a job are started (lockstep/launch.h).
+// How the processes of a job are started (launch/launch.h).
 enum launch {
     LAUNCH_ALONE,   // one worker
     LAUNCH_WORKERS, // workers; under mpirun with carrier=library
@@ -90,5 +89,3 @@ bool backend_needs_mpi(const struct backend *b, const struct sync_settings *s);
 // Whether b reads such a key and can use the value that the key has in *s.
 bool backend_takes(const struct backend *b, const char *key,
                    const struct sync_settings *s);
-
-#endif

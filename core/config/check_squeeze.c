@@ -30,8 +30,13 @@ static int check_own_keys(const struct run *r)
     static const struct {
         const char *key, *of; // words of squeeze=; "": any but none
     } rows[] = {
-        {"density", "topk"}, {"scope", "topk, sign"}, {"levels", "int8"},
-        {"feedback", ""},    {"squeeze_after", ""},
+        {"density", "topk"},
+        {"scope", "topk, sign"},
+        {"levels", "int8"},
+        {"squeeze_rank", "power"},
+        {"momentum_correction", "topk"},
+        {"feedback", ""},
+        {"squeeze_after", ""},
     };
     const char *now = name_of(r);
     bool none = r->settings.squeeze == SQUEEZE_NONE;
@@ -40,7 +45,7 @@ static int check_own_keys(const struct run *r)
         if (!is_asked(r, rows[i].key) || strstr(of, now) || (!*of && !none))
             continue;
         return fail("%s= is a setting of squeeze=%s; try: %s", rows[i].key,
-                    *of ? of : "topk, int8 and sign",
+                    *of ? of : "topk, int8, sign and power",
                     none ? "squeeze=topk, or leave it out" : "leave it out");
     }
     return 0;
@@ -90,6 +95,40 @@ static int check_feedback(const struct run *r)
     return 0;
 }
 
+// Each worker has the momentum of the optimiser, and clears it where it sends.
+static int check_momentum(const struct run *r)
+{
+    if (!r->settings.momentum_correction)
+        return 0;
+    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    if (strcmp(rule, "sgd") || r->momentum <= 0)
+        return fail("momentum_correction=1 moves the momentum of SGD to the "
+                    "workers; try: optimizer=sgd with momentum=0.9");
+    if (!r->settings.feedback)
+        return fail("momentum_correction=1 adds velocities to what a worker "
+                    "has not sent yet; try: feedback=1");
+    return 0;
+}
+
+// Refuses what servers do not do with messages.
+static int check_servers(const struct run *r)
+{
+    const struct backend *b = backend_find(r->sync);
+    const struct sync_settings *set = &r->settings;
+    if (!b || !b->servers)
+        return 0;
+    if (set->squeeze == SQUEEZE_POWER)
+        return fail("squeeze=power needs two sums over all workers, one after "
+                    "the other, and a server adds once; try: sync=ring");
+    if (set->update == UPDATER_SERVER ||
+        set->consistency.kind != CONSISTENCY_BSP || set->backup || set->elastic)
+        return fail("squeeze=%s: servers send sums of compressed gradients, "
+                    "and workers update; try: update=worker, with "
+                    "consistency=bsp, backup=0 and elastic=0",
+                    name_of(r));
+    return 0;
+}
+
 int config_check_squeeze(const struct run *r)
 {
     const struct mesh *m = &r->mesh;
@@ -98,14 +137,17 @@ int config_check_squeeze(const struct run *r)
         return -1;
     if (r->settings.squeeze == SQUEEZE_NONE)
         return 0;
-    if (mesh_size(m, MESH_PP) * mesh_size(m, MESH_TP) > 1)
-        return fail("squeeze=%s: stages and slices hold some tensors in "
-                    "common, and would not send the same of them; try: a mesh "
+    if (mesh_parts(m) > 1)
+        return fail("squeeze=%s: workers of a mesh with pp, tp or cp would not "
+                    "send the same of what they have in common; try: a mesh "
                     "of replicas only",
                     name_of(r));
     if (r->steps > 0 && after >= r->steps)
         return fail("squeeze_after=%d: of steps=%d none would be compressed; "
                     "try: squeeze_after=%d",
                     after, r->steps, r->steps / 10);
-    return check_travel(r) || check_feedback(r) ? -1 : 0;
+    return check_servers(r) || check_momentum(r) || check_travel(r) ||
+                   check_feedback(r)
+               ? -1
+               : 0;
 }

@@ -5,8 +5,7 @@
 // Parsing, --help, run.json and the text that workers compare are loops over
 // it.
 
-#ifndef CONFIG_CONFIG_H
-#define CONFIG_CONFIG_H
+#pragma once
 
 #include "config/mesh.h"
 #include "config/settings.h"
@@ -23,6 +22,8 @@ enum { CONFIG_KEYS = 128 }; // the most rows of the table
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
 enum attention_by { ATTENTION_OURS, ATTENTION_CUDNN };
+// How workers that divide sequences get each other's keys: enum model_over.
+enum attention_over { ATTENTION_GATHER, ATTENTION_RING, ATTENTION_HEADS };
 enum lr_scale { LR_SCALE_NONE, LR_SCALE_SQRT, LR_SCALE_LINEAR };
 
 // straggler=RANK:FACTOR: this worker takes `factor` times as long. A factor of
@@ -105,8 +106,11 @@ struct run {
     int pipeline;     // enum pipeline_kind: the schedule of the mesh's stages
     int chunks, ahead;
     struct stage_layers stages;
-    int tp_sequence; // bool: slices divide the tokens between the products
-    int rank, world; // of a worker started by hand; -1, 0: from the launcher
+    int tp_sequence;    // 1, 2: slices divide the tokens between the products;
+                        // 2: layers keep what two products read of all tokens
+    int tp_wire;        // enum dtype, of the sums between slices
+    int attention_over; // enum attention_over: of a mesh with cp
+    int rank, world;    // of a worker started by hand; -1, 0: from the launcher
     char rendezvous[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     bool had_hosts; // the run whose run.json was read had hosts=
     struct straggler straggler;
@@ -129,6 +133,9 @@ void config_defaults(struct run *r);
 // Sets one key from text. 0, or -1 after fail(): unknown key (names the nearest
 // known one), not a number, out of range (names the range).
 int config_set(struct run *r, const char *key, const char *value);
+
+// Applies an INI file or a run.json. 0, or -1 after fail().
+int config_file(struct run *r, const char *path);
 
 // Applies words in order: "key=value", or the path of an INI file or of a
 // run.json (a word without '='). 0, or -1 after fail().
@@ -175,6 +182,15 @@ int config_check_backend(const struct run *r, const struct backend *b);
 // -1 after fail().
 int config_check_way(const struct run *r, const struct backend *b);
 
+// Checks mesh=, and the settings of its parts. config_check_tokens() refuses
+// those of tokens that workers divide if the mesh divides none. Both return 0,
+// or -1 after fail().
+int config_check_mesh(const struct run *r, const struct backend *b);
+int config_check_tokens(const struct run *r);
+
+// Checks settings that need a GPU. 0, or -1 after fail().
+int config_check_gpu(const struct run *r);
+
 // Checks squeeze=, and the settings that go with it. 0, or -1 after fail().
 int config_check_squeeze(const struct run *r);
 
@@ -200,9 +216,10 @@ int config_settle_batch(struct run *r, int replicas);
 // sequences: 1, (batch / base)^(1/2) or batch / base.
 double config_lr_factor(enum lr_scale scale, double batch, double base);
 
-// Calls fn with every key and its value as text, in the order of the table. Of
-// the keys of [backend] only those that this run's backend reads. `shared` is
-// true for keys on which all workers must agree.
+// Calls fn with every key and its value as text, in the order of the table, but
+// not with the words of a worker that is started by hand. Of the keys of
+// [backend] only those that this run's backend reads. `shared` is true for keys
+// on which all workers must agree.
 typedef void config_visit(void *ctx, const char *key, const char *value,
                           bool is_number, bool shared);
 void config_each(const struct run *r, config_visit *fn, void *ctx);
@@ -236,5 +253,3 @@ void config_line(struct config_lines *l, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void config_add_run(struct config_lines *l, const struct run *r);
 void config_add_settings(struct config_lines *l, const struct sync_settings *s);
-
-#endif

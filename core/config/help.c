@@ -10,7 +10,13 @@
 
 // AT_DEFAULT, AT_ALLOWED: columns of a key's first line. AT_HELP: the column of
 // its help. WIDTH: of the page.
-enum { AT_DEFAULT = 22, AT_ALLOWED = 39, AT_HELP = 6, WIDTH = 80, TEXT = 512 };
+enum {
+    AT_DEFAULT = 22,
+    AT_ALLOWED = 39,
+    AT_HELP = 6,
+    WIDTH = 80,
+    TEXT = KEY_TEXT_MOST
+};
 
 // Writes the values that are allowed after '='.
 static void allowed(const struct key *k, char out[TEXT])
@@ -120,23 +126,11 @@ void key_help(FILE *f, const struct key_table *t)
     }
 }
 
-void key_manual(FILE *f, const struct key_table *t,
-                void (*line)(FILE *f, const char *text))
+void key_describe(const struct key *k, struct key_text *out)
 {
-    const char *group = "";
-    char values[TEXT], text[2 * TEXT];
-    for (int i = 0; i < t->n; i++) {
-        const struct key *k = &t->rows[i];
-        if (strcmp(k->group, group) != 0)
-            fprintf(f, ".SS %s\n", k->group);
-        group = k->group;
-        allowed(k, values);
-        snprintf(text, sizeof text, "%s=%s [%s]", k->name, values, usual(k));
-        fputs(".TP\n.B ", f);
-        line(f, text);
-        describe(k, text);
-        line(f, text);
-    }
+    allowed(k, out->allowed);
+    describe(k, out->about);
+    out->usual = usual(k);
 }
 
 void config_help(FILE *f)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "config/ini.h"
 #include "config/json.h"
+#include "config/keys.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -62,7 +63,16 @@ static int take(void *ctx, const char *section, const char *key,
 {
     (void)section;
     struct source *s = ctx;
-    if (config_set(s->run, key, value))
+    const struct key *k = key_find(&run_keys, key);
+    int rc;
+    if (k && key_is_by_hand(k))
+        rc = fail("%s= is no setting of a run; try: trainer %s=%s", key, key,
+                  value);
+    else if (k && k->type != KEY_TEXT && strstr(value, " #"))
+        rc = fail("%s=%s: after a value a comment begins with ;", key, value);
+    else
+        rc = config_set(s->run, key, value);
+    if (rc)
         keep_error(s);
     return s->error[0] == '\0';
 }
@@ -81,7 +91,7 @@ int config_ini(struct run *r, const char *name, const char *text, size_t n)
     return 0;
 }
 
-static int read_file(struct run *r, const char *path)
+int config_file(struct run *r, const char *path)
 {
     struct stat is;
     if (stat(path, &is) == 0 && S_ISDIR(is.st_mode))
@@ -114,7 +124,7 @@ int config_parse(struct run *r, int nwords, char *const *words)
         const char *equals = strchr(words[i], '=');
         char key[CONFIG_WORD];
         if (!equals) {
-            if (read_file(r, words[i]))
+            if (config_file(r, words[i]))
                 return -1;
             continue;
         }

@@ -1,7 +1,6 @@
 // json.h - the settings of a run from its run.json.
 
-#ifndef CONFIG_JSON_H
-#define CONFIG_JSON_H
+#pragma once
 
 #include "config/config.h"
 
@@ -10,5 +9,3 @@
 // belong to one start of a run (key.once, and endpoints). Errors begin with
 // `name`. 0, or -1 after fail().
 int config_json(struct run *r, const char *name, const char *text, size_t n);
-
-#endif

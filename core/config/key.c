@@ -24,6 +24,11 @@ bool key_is_mistake(const struct key *k)
     return strcmp(k->group, "mistakes") == 0;
 }
 
+bool key_is_by_hand(const struct key *k)
+{
+    return strcmp(k->group, "by hand") == 0;
+}
+
 const struct key *key_renamed(const struct key_table *t, const char *name)
 {
     for (int i = 0; i < t->n; i++) {
@@ -83,6 +88,8 @@ static void range_text(const struct key *k, char out[160])
 static int fail_range(const struct key *k, const char *value)
 {
     char range[160];
+    if (k->type != KEY_NUMBER && k->min == 0 && k->max == 1 && !k->zero)
+        return fail("%s=%s: want 0 or 1", k->name, value);
     range_text(k, range);
     return fail("%s=%s: want a %s, %s", k->name, value,
                 k->type == KEY_NUMBER ? "number" : "whole number", range);

@@ -1,7 +1,6 @@
 // key_parts.h - values of several parts: "ssp:3", "1:2.5", "delay:5:100".
 
-#ifndef CONFIG_KEY_PARTS_H
-#define CONFIG_KEY_PARTS_H
+#pragma once
 
 #include "config/settings.h"
 
@@ -23,5 +22,3 @@ int fault_read(void *at, const char *key, const char *value);
 void fault_show(const void *at, char text[CONFIG_PATH]);
 int stages_read(void *at, const char *key, const char *value);
 void stages_show(const void *at, char text[CONFIG_PATH]);
-
-#endif

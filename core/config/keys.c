@@ -21,6 +21,14 @@
 #define NUM_FORMATS  WORDS("fp32", "bf16", "fp16")
 #define WIRE_FORMATS WORDS("fp32", "fp16", "bf16")
 
+static const char *const squeeze_words[] = {
+    "none",
+#define COMPRESSOR(kind, word, ops) word,
+#include "config/compressors.def"
+#undef COMPRESSOR
+    NULL,
+};
+
 // For names of presets and files. The code that looks them up later says
 // whether they exist.
 static int check_not_empty(const char *key, const char *value)
@@ -217,7 +225,8 @@ static const struct key rows[] = {
  .help = "processes that lockstep starts"},
 {"cluster", "mesh", "", KEY_PARTS, AT(mesh), PARTS(mesh),
  .help = "ranks on a grid, as in dp2,tp2: dpN for N replicas with data of "
-         "their own, ppN for N stages of layers, tpN for N slices of tensors; "
+         "their own, ppN for N stages of layers, tpN for N slices of tensors, "
+         "cpN for N workers that divide every sequence; "
          "the last word's coordinate changes fastest from rank to rank; sets "
          "workers; errors name a rank's coordinates; each host has a block of "
          "ranks, so neighbours in the last word share a host"},
@@ -232,10 +241,22 @@ static const struct key rows[] = {
          "hop to the last stage; helps on slow links"},
 {"cluster", "stages", "", KEY_PARTS, AT(stages), PARTS(stages),
  .help = "layers of each stage, as in 7,5; without it as even as possible"},
-{"cluster", "tp_sequence", "0", KEY_INT, AT(tp_sequence), 0, 1,
+{"cluster", "tp_sequence", "0", KEY_INT, AT(tp_sequence), 0, 2,
  .help = "mesh=tpN, 1: between the products of a layer a slice has some of "
          "the tokens only (Megatron's sequence parallelism): less memory; "
-         "10/8 of the bytes between slices in fp32, 7/8 in bf16 and fp16"},
+         "10/8 of the bytes between slices in fp32, 7/8 in bf16 and fp16; "
+         "2: the same, but a layer keeps the inputs of two products of all "
+         "tokens: 8/8 and 6/8 of the bytes, more memory"},
+{"cluster", "tp_wire", "fp32", KEY_CHOICE, AT(tp_wire), .words = WIRE_FORMATS,
+ .help = "mesh=tpN: number format of the sums between slices while they "
+         "travel over TCP"},
+{"cluster", "attention_over", "gather", KEY_CHOICE, AT(attention_over),
+ .words = WORDS("gather", "ring", "heads"),
+ .help = "mesh=cpN: how a worker gets the keys and values of other workers' "
+         "tokens; gather: all at once (all-gather, as Llama 3 does); ring: one "
+         "worker's at a time, while it computes (ring attention): less memory, "
+         "the same bytes and bits; heads: none, since an all-to-all gives each "
+         "worker all tokens of some heads (Ulysses): fewer bytes"},
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
  .words = WORDS("cpu", "cuda"),
  .help = "where a worker computes"},
@@ -243,16 +264,6 @@ static const struct key rows[] = {
  .words = WORDS("auto", "local", "mpi", "zmq"),
  .help = "how workers exchange control messages; auto: what sync= and the "
          "launcher need"},
-{"cluster", "rank", "-1", KEY_INT, AT(rank), -1, 4095, .local = true,
- .once = true,
- .help = "rank of a worker started by hand; -1: from the launcher"},
-{"cluster", "world", "0", KEY_INT, AT(world), 1, 4096, "launcher",
- .local = true, .once = true, .unit = "workers",
- .help = "number of workers, for a worker started by hand"},
-{"cluster", "rendezvous", "", KEY_TEXT, AT(rendezvous),
- .check = check_endpoint, .local = true, .once = true, .unit = "endpoint",
- .help = "cluster=zmq: endpoint of the rendezvous server, tcp://HOST:PORT; "
-         "ps_server 0 or rank 0 listens there", .was = "hub"},
 // A file of hosts has ssh start programs there and gives them the job's secret,
 // so only the user may name it: no run.json can (once).
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .once = true,
@@ -359,9 +370,10 @@ static const struct key rows[] = {
  0.999999,
  .help = "nesterov: decay of the velocity"},
 {"backend", "squeeze", "none", KEY_CHOICE, SET(squeeze),
- .words = WORDS(SQUEEZE_WORDS),
+ .words = squeeze_words,
  .help = "compress gradients; topk: send the largest; int8: round at random; "
-         "sign: send one bit of each (docs/squeeze.md)"},
+         "sign: send one bit of each; power: matrices of low rank "
+         "(docs/squeeze.md)"},
 {"backend", "density", "0.01", KEY_NUMBER, SET(density), 1e-6, 1,
  .unit = "share",
  .help = "topk: share of the gradients that a worker sends"},
@@ -371,6 +383,11 @@ static const struct key rows[] = {
          "backward"},
 {"backend", "levels", "127", KEY_INT, SET(levels), 1, 127,
  .help = "int8: to how many sizes above 0 gradients are rounded"},
+{"backend", "momentum_correction", "0", KEY_INT, SET(momentum_correction), 0, 1,
+ .help = "topk, 1: each worker adds momentum= to what it sends, not the "
+         "optimiser to the sum (DGC)"},
+{"backend", "squeeze_rank", "4", KEY_INT, SET(squeeze_rank), 1, 1024,
+ .help = "power: rank of the matrices that stand for a gradient matrix"},
 {"backend", "feedback", "1", KEY_INT, SET(feedback), 0, 1,
  .help = "with squeeze=, 1: what a worker has left out is added to its next "
          "gradient; 0: it is lost"},
@@ -409,6 +426,19 @@ static const struct key rows[] = {
  PARTS(own_steps),
  .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes only so many steps, "
          "the others take all"},
+
+// Words of a worker that was started without lockstep. They are no settings of
+// a run: neither an INI file nor run.json has them.
+{"by hand", "rank", "-1", KEY_INT, AT(rank), -1, 4095, .local = true,
+ .once = true,
+ .help = "rank of a worker started by hand; -1: from the launcher"},
+{"by hand", "world", "0", KEY_INT, AT(world), 1, 4096, "launcher",
+ .local = true, .once = true, .unit = "workers",
+ .help = "number of workers, for a worker started by hand"},
+{"by hand", "rendezvous", "", KEY_TEXT, AT(rendezvous),
+ .check = check_endpoint, .local = true, .once = true, .unit = "endpoint",
+ .help = "cluster=zmq: endpoint of the rendezvous server, tcp://HOST:PORT; "
+         "ps_server 0 or rank 0 listens there", .was = "hub"},
 };
 // clang-format on
 

@@ -4,8 +4,7 @@
 // A row says where in a plain struct the key's value is. The keys of a run are
 // one table (keys.c). A program with other keys has a table of its own.
 
-#ifndef CONFIG_KEYS_H
-#define CONFIG_KEYS_H
+#pragma once
 
 #include "config/config.h"
 
@@ -51,6 +50,9 @@ extern const struct key_table run_keys; // of struct run: keys.c
 // Whether the key turns on a mistake: something that is wrong on purpose.
 bool key_is_mistake(const struct key *k);
 
+// Whether the key is only for a worker that is started by hand.
+bool key_is_by_hand(const struct key *k);
+
 // The names of the keys that need stages (mesh=ppN), NULL-terminated.
 extern const char *const config_stage_keys[];
 
@@ -82,9 +84,13 @@ bool key_repeats(const struct key *k, const char *value);
 // Writes every row with its default, allowed values, unit and help.
 void key_help(FILE *f, const struct key_table *t);
 
-// The same as a list in roff. line() writes a line of text and a newline.
-void key_manual(FILE *f, const struct key_table *t,
-                void (*line)(FILE *f, const char *text));
+// What it writes about one row: the allowed values, the help, the default.
+enum { KEY_TEXT_MOST = 512 };
+struct key_text {
+    char allowed[KEY_TEXT_MOST], about[KEY_TEXT_MOST];
+    const char *usual;
+};
+void key_describe(const struct key *k, struct key_text *out);
 
 static inline const char *key_default(const struct key *k)
 {
@@ -102,5 +108,3 @@ static inline void *key_base(const struct key *k, const struct run *r)
     const void *base = k->backend ? (const void *)&r->settings : r;
     return (void *)(uintptr_t)base;
 }
-
-#endif

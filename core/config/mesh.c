@@ -15,7 +15,7 @@
 enum { MOST = 4096 }; // ranks: the limit of workers=
 
 static const char *const names[MESH_AXES] = {
-    [MESH_DP] = "dp", [MESH_PP] = "pp", [MESH_TP] = "tp"};
+    [MESH_DP] = "dp", [MESH_PP] = "pp", [MESH_TP] = "tp", [MESH_CP] = "cp"};
 
 const char *mesh_axis_name(enum mesh_axis axis)
 {
@@ -60,9 +60,10 @@ int mesh_read(void *at, const char *key, const char *value)
         p += *p == ',';
     }
     if (!good)
-        return fail("%s=%s: want dp, pp and tp, each at most once and with its "
-                    "size; try: dp4, tp2 or dp2,pp2",
-                    key, value);
+        return fail(
+            "%s=%s: want dp, pp, tp and cp, each at most once and with its "
+            "size; try: dp4, tp2 or dp2,pp2",
+            key, value);
     if (mesh_ranks(&m) > MOST)
         return fail("%s=%s: more than %d ranks", key, value, MOST);
     *(struct mesh *)at = m;
@@ -95,6 +96,11 @@ int mesh_size(const struct mesh *m, enum mesh_axis axis)
         if (m->axis[i] == axis)
             return m->size[i];
     return 1;
+}
+
+int mesh_parts(const struct mesh *m)
+{
+    return mesh_ranks(m) / mesh_size(m, MESH_DP);
 }
 
 int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis)

@@ -9,14 +9,14 @@
 //                    tp   0  1  0  1                       tp   0  0  1  1
 //
 // dp: replicas of the model, with data of their own; pp: stages of layers; tp:
-// slices of tensors.
+// slices of tensors; cp: workers that divide every sequence of a replica
+// (docs/sequence.md).
 
-#ifndef CONFIG_MESH_H
-#define CONFIG_MESH_H
+#pragma once
 
 #include "config/settings.h"
 
-enum mesh_axis { MESH_DP, MESH_PP, MESH_TP, MESH_AXES };
+enum mesh_axis { MESH_DP, MESH_PP, MESH_TP, MESH_CP, MESH_AXES };
 
 struct mesh {
     int n;                          // words; 0: no mesh was given
@@ -28,13 +28,17 @@ struct mesh {
 int mesh_read(void *at, const char *key, const char *value);
 void mesh_show(const void *at, char text[CONFIG_PATH]);
 
-// "dp", "pp", "tp".
+// "dp", "pp", "tp", "cp".
 const char *mesh_axis_name(enum mesh_axis axis);
 
 // The number of all ranks; the number along an axis, 1 if the mesh does not
 // name it.
 int mesh_ranks(const struct mesh *m);
 int mesh_size(const struct mesh *m, enum mesh_axis axis);
+
+// The number of parts that a replica's work has: ranks of the mesh that read
+// the same sequences.
+int mesh_parts(const struct mesh *m);
 
 // A rank's coordinate along an axis; 0 along one that the mesh does not name.
 int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis);
@@ -48,5 +52,3 @@ char *mesh_place(const struct mesh *m, int rank, char text[MESH_TEXT]);
 // names: "rank 5 (dp 1, tp 1)". Returns out.
 enum { MESH_SENTENCE = 1024 };
 char *mesh_say(const struct mesh *m, const char *text, char out[MESH_SENTENCE]);
-
-#endif

@@ -68,8 +68,7 @@ static int drop_unmeshed(struct run *r)
     if (!b || !r->mesh.n || is_inherited(r, "mesh"))
         return b ? 0 : -1;
     drop_named(r, "workers");
-    if (!b->parts &&
-        mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1)
+    if (!b->parts && mesh_parts(&r->mesh) > 1)
         drop_named(r, "sync");
     mesh_show(&r->mesh, mesh);
     return config_set(r, "mesh", mesh);
@@ -83,8 +82,12 @@ static int drop_unfit(struct run *r)
         return -1;
     const struct backend *b = backend_row(r->sync);
     bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
-    if (mesh_size(&r->mesh, MESH_TP) == 1)
+    if (mesh_size(&r->mesh, MESH_TP) == 1) {
         drop_named(r, "tp_sequence");
+        drop_named(r, "tp_wire");
+    }
+    if (mesh_size(&r->mesh, MESH_CP) == 1)
+        drop_named(r, "attention_over");
     for (int i = 0; !stages && config_stage_keys[i]; i++) {
         const struct key *k = key_find(&run_keys, config_stage_keys[i]);
         if (r->inherited[k - run_keys.rows])
@@ -103,7 +106,7 @@ static int drop_unfit(struct run *r)
 int config_read(struct run *r, int nwords, char *const *words)
 {
     struct run own = *r;
-    char path[CONFIG_PATH], *before = path;
+    char path[CONFIG_PATH];
     if (config_parse(&own, nwords, words) || find_run(&own, path))
         return -1;
     if (own.epochs > 0 && is_asked(&own, "steps"))
@@ -112,7 +115,7 @@ int config_read(struct run *r, int nwords, char *const *words)
                     own.epochs, own.steps);
     if (!*path)
         *r = own;
-    else if (config_parse(r, 1, &before) || config_parse(r, nwords, words))
+    else if (config_file(r, path) || config_parse(r, nwords, words))
         return -1;
     return drop_unfit(r);
 }
@@ -154,7 +157,7 @@ int config_check_hosts(const struct run *r)
 int config_say_changes(const struct run *r)
 {
     struct run then;
-    char path[CONFIG_PATH], *before = path;
+    char path[CONFIG_PATH];
     config_defaults(&then);
     if (find_run(r, path))
         return -1;
@@ -166,7 +169,7 @@ int config_say_changes(const struct run *r)
                      r->out);
         return 0;
     }
-    if (config_parse(&then, 1, &before))
+    if (config_file(&then, path))
         return -1;
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];

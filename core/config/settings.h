@@ -5,8 +5,7 @@
 // the backend gets the result. The others are chosen by the code that reads
 // them.
 
-#ifndef CONFIG_SETTINGS_H
-#define CONFIG_SETTINGS_H
+#pragma once
 
 #include "base/half.h"
 
@@ -38,8 +37,13 @@ enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
 #define CARRIER_WORDS "ring", "library"
 enum outer_rule { OUTER_AVERAGE, OUTER_NESTEROV }; // outer/outer.c
 #define OUTER_WORDS "average", "nesterov"
-enum squeeze_kind { SQUEEZE_NONE, SQUEEZE_TOPK, SQUEEZE_INT8, SQUEEZE_SIGN };
-#define SQUEEZE_WORDS "none", "topk", "int8", "sign" // squeeze/squeeze.h
+enum squeeze_kind {
+    SQUEEZE_NONE,
+#define COMPRESSOR(kind, word, ops) SQUEEZE_##kind,
+#include "config/compressors.def"
+#undef COMPRESSOR
+    SQUEEZE_KINDS
+};
 enum squeeze_scope { SCOPE_BUCKET, SCOPE_TENSOR, SCOPE_MODEL };
 #define SCOPE_WORDS "bucket", "tensor", "model"
 enum transport_kind {
@@ -111,6 +115,8 @@ struct sync_settings {
     double density;            // topk: share of the elements that is sent
     enum squeeze_scope scope;  // of which vector topk takes the largest
     int levels;                // int8: of an element's size
+    int momentum_correction;   // topk: each worker has the momentum
+    int squeeze_rank;          // power: of P and Q (squeeze/power.h)
     int feedback;              // bool: send later what was left out
     int squeeze_after;         // steps in which nothing is compressed yet
     enum transport_kind transport;
@@ -120,5 +126,3 @@ struct sync_settings {
     int own_norm;                                // bool
     int mistake_two_updates, mistake_local_clip; // bool: sync/mistakes.h
 };
-
-#endif

@@ -1,8 +1,7 @@
 // suggest.h - "did you mean": the known word nearest to a mistyped one, and our
 // word for a name from another program.
 
-#ifndef CONFIG_SUGGEST_H
-#define CONFIG_SUGGEST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ const char *suggest_ours(const char *key, const char *word);
 
 // What an error says of a name for which Lockstep has nothing.
 #define SUGGEST_NONE "Lockstep has nothing like it, see docs/limits.md"
-
-#endif

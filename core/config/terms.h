@@ -3,8 +3,7 @@
 // An error about a wrong word names ours (suggest.h). docs/names.md has the
 // same rows as tables, and `ctest -R suggest` compares the two.
 
-#ifndef CONFIG_TERMS_H
-#define CONFIG_TERMS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ struct term {
 
 // Row i; false after the last.
 bool term_row(int i, struct term *row);
-
-#endif

@@ -1,8 +1,7 @@
 // value.h - reads numbers and words from text, and writes them. It refuses
 // blanks, trailing letters, hexadecimal and infinity.
 
-#ifndef CONFIG_VALUE_H
-#define CONFIG_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ char *value_seconds(char buf[32], double s);
 
 // A limit as people write it: 2^30, 2^53-1. Not for reading back.
 char *value_limit(char buf[32], double x);
-
-#endif

@@ -8,8 +8,7 @@
 // Haddow, Birch (ACL 2016); with bytes instead of characters: Radford and
 // others (2019).
 
-#ifndef DATA_BPE_H
-#define DATA_BPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ long bpe_encode(const struct bpe *b, const char *text, size_t n, uint16_t *out);
 
 // The length in bytes of the first word of s[n], n > 0.
 size_t bpe_word(const unsigned char *s, size_t n);
-
-#endif

@@ -16,8 +16,7 @@
 // The kind of a file: it is an llm.c shard if it begins with the number
 // 20240520; else nanoGPT's 16-bit tokens if its name ends in .bin; else text.
 
-#ifndef DATA_DATA_H
-#define DATA_DATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ size_t data_decode(const struct data *d, int32_t token, char out[256]);
 // of the text, which has symbols and no batches. 0, or -1 after fail().
 char *data_symbols_save(const struct data *d);
 int data_symbols_load(struct data **d, const char *saved);
-
-#endif

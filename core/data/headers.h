@@ -1,7 +1,6 @@
 // headers.h - a text that every machine with a compiler has: its C headers.
 
-#ifndef DATA_HEADERS_H
-#define DATA_HEADERS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ struct headers {
 // Reads the .h files below `root`, folder by folder in the order of their
 // names, up to max_bytes bytes. 0, or -1 after fail() if there is none.
 int headers_read(struct headers *h, const char *root, size_t max_bytes);
-
-#endif

@@ -7,8 +7,7 @@
 // Four batches are enough: copying one takes far less time than training on it,
 // and the others bridge short delays of a disk.
 
-#ifndef DATA_LOADER_H
-#define DATA_LOADER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ void loader_close(struct loader **l);
 // Copies the next batch to x and y, of n tokens each. Waits if it is not ready.
 // 0, or -1 after fail() if no batch came within a minute.
 int loader_take(struct loader *l, int32_t *x, int32_t *y);
-
-#endif

@@ -13,8 +13,7 @@
 // Rogaway, CT-RSA 2002). Any i can be computed without those before it, so
 // resuming costs nothing.
 
-#ifndef DATA_ORDER_H
-#define DATA_ORDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ uint64_t order_random(uint64_t seed, uint64_t n, uint64_t i);
 // The i-th of n windows (i < n) in the epoch's order: for each (seed, epoch) a
 // permutation of 0..n-1.
 uint64_t order_at(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i);
-
-#endif

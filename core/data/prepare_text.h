@@ -6,8 +6,7 @@
 // The tokens are those that training would make of the text itself. Memory does
 // not grow with the text: it is read and encoded in pieces.
 
-#ifndef DATA_PREPARE_TEXT_H
-#define DATA_PREPARE_TEXT_H
+#pragma once
 
 #include "data/data.h"
 
@@ -27,5 +26,3 @@ struct prepared {
 // text, a folder that has a train.bin already, a full disk. train.bin appears
 // last, and only if all is complete.
 int prepare_text(const struct prepare_config *c, struct prepared *out);
-
-#endif

@@ -130,6 +130,9 @@ static long encode_chars(const struct symbols *s, const char *text, size_t n,
         at += utf8_next(at, (size_t)(end - at), &c);
         const uint32_t *found =
             bsearch(&c, s->code, s->n, sizeof *s->code, by_code);
+        if (!found && c >= UTF8_LOST && c <= UTF8_LOST + 0xff)
+            return fail("text: byte 0x%02X is not UTF-8, and not in the data",
+                        c - UTF8_LOST);
         if (!found)
             return fail("text: U+%04X is not among the %zu characters of the "
                         "data",

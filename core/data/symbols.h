@@ -3,8 +3,7 @@
 //
 // Shards hold only numbers: without a vocab their meaning is unknown.
 
-#ifndef DATA_SYMBOLS_H
-#define DATA_SYMBOLS_H
+#pragma once
 
 #include "data/bpe.h"
 #include "data/wordpiece.h"
@@ -48,5 +47,3 @@ size_t symbols_decode(const struct symbols *s, int32_t token, char out[256]);
 // As data_symbols_save() and data_symbols_load().
 char *symbols_save(const struct symbols *s);
 int symbols_load(struct symbols *s, const char *saved);
-
-#endif

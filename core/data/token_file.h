@@ -2,8 +2,7 @@
 //
 // If the file becomes shorter while a run reads it, SIGBUS ends the run.
 
-#ifndef DATA_TOKEN_FILE_H
-#define DATA_TOKEN_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ void file_unmap(struct file *f);
 
 // Whether `path` is a folder.
 bool file_is_folder(const char *path);
-
-#endif

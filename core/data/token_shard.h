@@ -6,8 +6,7 @@
 // A file is a shard if it begins with llm.c's number or if its name ends in
 // .bin. Any other file is text.
 
-#ifndef DATA_TOKEN_SHARD_H
-#define DATA_TOKEN_SHARD_H
+#pragma once
 
 #include "data/token_file.h"
 #include "data/tokens.h"
@@ -20,5 +19,3 @@ bool shard_is(const struct file *f, const char *path);
 // The tokens in the mapping `f`, which must outlive them. 0, or -1 after
 // fail(): a wrong magic number, version or length, or no tokens.
 int shard_read(const struct file *f, const char *path, struct tokens *out);
-
-#endif

@@ -4,8 +4,7 @@
 // So both can stay in the mapped file. Only the windows of a batch are
 // converted to 32 bits.
 
-#ifndef DATA_TOKENS_H
-#define DATA_TOKENS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct tokens tokens_part(const struct tokens *t, size_t from, size_t n);
 
 // Continues *hash over the tokens, and raises *largest to the largest of them.
 void tokens_scan(const struct tokens *t, uint64_t *hash, uint32_t *largest);
-
-#endif

@@ -4,8 +4,7 @@
 // Python's "surrogateescape". Valid text has none of these, so they can be
 // turned back into the byte.
 
-#ifndef DATA_UTF8_H
-#define DATA_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ static inline size_t utf8_put(uint32_t code, char out[4])
     return (size_t)utf8proc_encode_char((utf8proc_int32_t)code,
                                         (utf8proc_uint8_t *)out);
 }
-
-#endif

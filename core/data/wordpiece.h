@@ -9,8 +9,7 @@
 // not encoded. Line i of the file is token i. Sources: Schuster and Nakajima
 // (ICASSP 2012); Devlin and others (NAACL 2019), whose rules these are.
 
-#ifndef DATA_WORDPIECE_H
-#define DATA_WORDPIECE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ size_t wordpiece_decode(const struct wordpiece *w, size_t token, char *out);
 
 // Writes the file that wordpiece_open() reads.
 void wordpiece_write(const struct wordpiece *w, FILE *f);
-
-#endif

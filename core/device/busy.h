@@ -16,8 +16,7 @@
 // A device that is not measured has no such events: then these calls cost
 // nothing.
 
-#ifndef DEVICE_BUSY_H
-#define DEVICE_BUSY_H
+#pragma once
 
 #include "device/device.h"
 
@@ -52,5 +51,3 @@ int busy_step_end(struct device *d);
 // Takes the oldest step that was not taken yet. Returns 1; 0 if the device has
 // not finished it or there is none; -1 after fail().
 int busy_take(struct device *d, struct busy_step *out);
-
-#endif

@@ -21,7 +21,7 @@ if(LOCKSTEP_NVCC AND LOCKSTEP_CUDA_ARCHS STREQUAL "all")
   execute_process(COMMAND ${LOCKSTEP_NVCC} --list-gpu-arch
                   OUTPUT_VARIABLE known ERROR_QUIET)
   set(archs)
-  foreach(arch 70 75 80 86 89 90 100 120)
+  foreach(arch 70 75 80 86 89 90 100 110 120)
     if(known MATCHES "compute_${arch}[^0-9a-z]")
       list(APPEND archs ${arch}-real)
       set(last ${arch})

@@ -3,8 +3,7 @@
 // Only files that are built with CUDA call these. Kernels take the queue that
 // device_handle() gives. The calls start kernels, and do not wait for them.
 
-#ifndef DEVICE_CUDA_H
-#define DEVICE_CUDA_H
+#pragma once
 
 #include "device/device.h"
 
@@ -42,6 +41,4 @@ void cuda_add_into_wire(void *queue, void *wire, enum dtype type,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

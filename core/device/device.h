@@ -11,8 +11,7 @@
 // The CPU device does its work before the call returns. So every event there
 // has happened when it is recorded, and queues and events cost nothing.
 
-#ifndef DEVICE_DEVICE_H
-#define DEVICE_DEVICE_H
+#pragma once
 
 #include "base/half.h"
 
@@ -185,6 +184,4 @@ void device_identity(const struct device *d, unsigned char id[DEVICE_ID]);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -4,8 +4,7 @@
 // Kernels are templates over the type in which a number is stored. They compute
 // in fp32. by_format() chooses the type for a dtype once, on the host.
 
-#ifndef DEVICE_NUMBER_CUH
-#define DEVICE_NUMBER_CUH
+#pragma once
 
 #include "base/half.h"
 #include "device/cuda.h"
@@ -133,5 +132,3 @@ __device__ inline size_t thread_stride()
 {
     return (size_t)gridDim.x * blockDim.x;
 }
-
-#endif

@@ -4,8 +4,7 @@
 // and vanishes when the last process that maps it ends, however it ends. Other
 // processes of the same user can open it as /proc/PID/fd/FD.
 
-#ifndef DEVICE_SHARED_H
-#define DEVICE_SHARED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void shared_free(void *p, const struct shared_name *name);
 // write it. NULL after fail().
 void *shared_map(const struct shared_name *name, bool write);
 void shared_unmap(void *p, const struct shared_name *name); // takes NULL
-
-#endif

@@ -11,8 +11,7 @@
 // sent. The CPU device's memory is host memory: there the vector is its own
 // host copy, and these functions cost nothing.
 
-#ifndef DEVICE_STAGING_H
-#define DEVICE_STAGING_H
+#pragma once
 
 #include "device/device.h"
 
@@ -43,5 +42,3 @@ int staging_up(struct staging *s, size_t off, size_t n);
 // Later work of the compute queue waits for all copies to the device so far. 0,
 // or -1 after fail().
 int staging_settle(struct staging *s);
-
-#endif

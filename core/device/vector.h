@@ -6,8 +6,7 @@
 // Source and destination may begin at the same address, unless a cast widens
 // the numbers. Otherwise they must not overlap. No alignment is needed.
 
-#ifndef DEVICE_VECTOR_H
-#define DEVICE_VECTOR_H
+#pragma once
 
 #include "base/half.h"
 
@@ -39,5 +38,3 @@ void vector_add_into_wire(void *wire, enum dtype type, const float *acc,
 
 // The name of the instruction set in use: "scalar", "avx2" or "avx512".
 const char *vector_isa(void);
-
-#endif

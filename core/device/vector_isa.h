@@ -1,8 +1,7 @@
 // vector_isa.h - the loops of one instruction set, as vector.c calls them, and
 // the scalar load and store for the end of a vector.
 
-#ifndef DEVICE_VECTOR_ISA_H
-#define DEVICE_VECTOR_ISA_H
+#pragma once
 
 #include "base/half.h"
 
@@ -48,5 +47,3 @@ static inline void vector_store_one(void *dst, enum dtype type, size_t i,
         ((float *)dst)[i] = v;
     }
 }
-
-#endif

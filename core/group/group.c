@@ -238,6 +238,30 @@ static int post(struct group *g, const struct group_op *op, uint64_t *ticket)
     return rc;
 }
 
+// A carrier on the device does its part of the verb after the work that the
+// compute queue has now, so after this copy.
+static int copy_own(struct group *g, const struct group_op *op)
+{
+    struct group_chunk to = own_chunk(g, &op->vector);
+    struct group_chunk from = own_chunk(g, &op->given);
+    size_t bytes = to.n * dtype_bytes(op->vector.type);
+    void *at = group_at(&op->vector, to.off);
+    const void *own = group_at(&op->given, from.off);
+    if (bytes > 0 && g->ops->on_device)
+        return g->job.dev->ops->copy(g->job.dev, DEVICE_COMPUTE, at, own,
+                                     bytes);
+    if (bytes > 0)
+        memcpy(at, own, bytes);
+    return 0;
+}
+
+int group_post(struct group *g, const struct group_op *op, uint64_t *ticket)
+{
+    if (op->verb == GROUP_ALL_TO_ALL && copy_own(g, op))
+        return -1;
+    return post(g, op, ticket);
+}
+
 static int post_vector(struct group *g, enum group_verb verb,
                        const struct group_vector *v, int peer, uint64_t *ticket)
 {
@@ -287,30 +311,13 @@ int group_recv(struct group *g, const struct group_vector *v, int from,
     return post_vector(g, GROUP_RECV, v, from, ticket);
 }
 
-// A carrier on the device does its part of the verb after the work that the
-// compute queue has now, so after this copy.
-static int copy_own(struct group *g, const struct group_op *op)
-{
-    struct group_chunk to = own_chunk(g, &op->vector);
-    struct group_chunk from = own_chunk(g, &op->given);
-    size_t bytes = to.n * dtype_bytes(op->vector.type);
-    void *at = group_at(&op->vector, to.off);
-    const void *own = group_at(&op->given, from.off);
-    if (bytes > 0 && g->ops->on_device)
-        return g->job.dev->ops->copy(g->job.dev, DEVICE_COMPUTE, at, own,
-                                     bytes);
-    if (bytes > 0)
-        memcpy(at, own, bytes);
-    return 0;
-}
-
 int group_all_to_all(struct group *g, const struct group_vector *given,
                      const struct group_vector *taken, uint64_t *ticket)
 {
     const struct group_op op = {.verb = GROUP_ALL_TO_ALL,
                                 .vector = *taken,
                                 .given = *given};
-    return copy_own(g, &op) || post(g, &op, ticket) ? -1 : 0;
+    return group_post(g, &op, ticket);
 }
 
 int group_await(struct group *g, uint64_t ticket)

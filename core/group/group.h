@@ -28,8 +28,7 @@
 // A carrier decides how bytes travel. It is one `const struct group_ops`: our
 // own ring (horovod_ring/) or a library (allreduce/).
 
-#ifndef GROUP_GROUP_H
-#define GROUP_GROUP_H
+#pragma once
 
 #include "base/half.h"
 
@@ -194,6 +193,8 @@ int group_send(struct group *g, const struct group_vector *v, int to,
                uint64_t *ticket);
 int group_recv(struct group *g, const struct group_vector *v, int from,
                uint64_t *ticket);
+// The same for a verb that is a value. *op is copied.
+int group_post(struct group *g, const struct group_op *op, uint64_t *ticket);
 
 // Chunk r of *given goes to member r, and chunk r of *taken comes from it. So
 // on each two members a and b, chunk b of a's *given has as many elements as
@@ -288,5 +289,3 @@ size_t group_exchanged(const struct group_op *op, size_t grain, int rank,
 float group_scale(enum dtype wire, int size);
 
 const char *group_verb_name(enum group_verb v); // "all_reduce"
-
-#endif

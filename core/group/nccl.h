@@ -5,8 +5,7 @@
 // communicator is aborted, which ends kernels that wait on the GPU, and the
 // message names the ranks that did not come.
 
-#ifndef GROUP_NCCL_H
-#define GROUP_NCCL_H
+#pragma once
 
 #include "device/device.h"
 
@@ -59,5 +58,3 @@ void nccl_abort(struct nccl *n);
 
 // NCCL's name of a number format.
 ncclDataType_t nccl_type(enum dtype t);
-
-#endif

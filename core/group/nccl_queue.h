@@ -12,8 +12,7 @@
 // Both carriers over NCCL begin their state with a struct nccl_queue, and share
 // these functions of group_ops.
 
-#ifndef GROUP_NCCL_QUEUE_H
-#define GROUP_NCCL_QUEUE_H
+#pragma once
 
 #include "group/group.h"
 #include "group/nccl.h"
@@ -58,5 +57,3 @@ int nccl_queue_advance(struct group *g, uint64_t *done);
 int nccl_queue_wait(struct group *g, uint64_t spin_ns);
 int nccl_queue_follow(struct group *g);
 void nccl_queue_abort(struct group *g);
-
-#endif

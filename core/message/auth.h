@@ -11,8 +11,7 @@
 // queued. If both ends have the same settings, they choose the same mechanism,
 // since the choice depends only on the settings and the server's address.
 
-#ifndef MESSAGE_AUTH_H
-#define MESSAGE_AUTH_H
+#pragma once
 
 struct auth;
 
@@ -27,5 +26,3 @@ void auth_close(struct auth **auth);
 // To be called before zmq_connect(): `socket` of a worker will connect to the
 // server at `endpoint`. 0, or -1 after fail().
 int auth_join(void *socket, const char *endpoint, const char *curve);
-
-#endif

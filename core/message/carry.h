@@ -3,8 +3,7 @@
 // They are in a file of their own, so that a simulation (simulate/) can replace
 // them: its calls block instead of polling, and its messages have no contents.
 
-#ifndef MESSAGE_CARRY_H
-#define MESSAGE_CARRY_H
+#pragma once
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -29,5 +28,3 @@ int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
                const atomic_bool *wake, MPI_Status *status);
 
 enum { CARRY_EAGER = 11, CARRY_DATA = 12 }; // tags
-
-#endif

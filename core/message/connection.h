@@ -2,8 +2,7 @@
 // heartbeats, large buffers, CURVE if wanted. A worker's socket also notices
 // when the server is gone, which a DEALER alone never reports.
 
-#ifndef MESSAGE_CONNECTION_H
-#define MESSAGE_CONNECTION_H
+#pragma once
 
 #include "message/message.h"
 
@@ -51,5 +50,3 @@ struct auth;
 void *connection_listen(void *context, const char *endpoint, const char *curve,
                         double timeout_s, char bound[MESSAGE_ENDPOINT],
                         struct auth **auth);
-
-#endif

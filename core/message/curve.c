@@ -3,6 +3,7 @@
 #include "message/curve.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,10 +63,9 @@ static int read_key(const char *dir, const char *name, char key[Z85 + 1])
     uint8_t raw[RAW];
     if (text_into(path, sizeof path, "%s/%s", dir, name))
         return -1;
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     if (!f)
-        return fail("%s: %s; try: lockstep keys %s", path, strerror(errno),
-                    dir);
+        return fail("%s; try: lockstep keys %s", fail_message(), dir);
     size_t n = fread(key, 1, Z85, f);
     fclose(f);
     key[n] = '\0';

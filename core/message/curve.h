@@ -7,8 +7,7 @@
 // them. Servers read server.secret and worker.public. Workers read all files
 // but server.secret.
 
-#ifndef MESSAGE_CURVE_H
-#define MESSAGE_CURVE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ struct curve_keys {
 };
 int curve_server_keys(const char *dir, struct curve_keys *k);
 int curve_worker_keys(const char *dir, struct curve_keys *k);
-
-#endif

@@ -1,7 +1,6 @@
 // host.h - the addresses behind the names of hosts in endpoints.
 
-#ifndef MESSAGE_HOST_H
-#define MESSAGE_HOST_H
+#pragma once
 
 #include "message/message.h"
 
@@ -18,5 +17,3 @@ int host_of(const char *endpoint, char name[MESSAGE_ENDPOINT]);
 // addresses and interfaces only. Other endpoints, and names that nobody knows,
 // stay as they are. 0, or -1 after fail().
 int host_numbers(const char *endpoint, char out[MESSAGE_ENDPOINT]);
-
-#endif

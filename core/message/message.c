@@ -75,6 +75,24 @@ void message_drop(struct message *p)
         p->endpoint->ops->drop(p);
 }
 
+void message_put(struct message_queue *q, struct message *p)
+{
+    p->next = NULL;
+    if (q->first)
+        q->last->next = p;
+    else
+        q->first = p;
+    q->last = p;
+}
+
+struct message *message_take(struct message_queue *q)
+{
+    struct message *p = q->first;
+    if (p)
+        q->first = p->next;
+    return p;
+}
+
 void endpoint_wait(struct endpoint *m, int ms)
 {
     m->ops->wait(m, ms);
@@ -82,15 +100,16 @@ void endpoint_wait(struct endpoint *m, int ms)
 
 void endpoint_wake(struct endpoint *m)
 {
-    m->ops->wake(m);
+    if (m->ops->wake)
+        m->ops->wake(m);
 }
 
 int endpoint_check(struct endpoint *m)
 {
-    return m->ops->check(m);
+    return m->ops->check ? m->ops->check(m) : 0;
 }
 
 bool endpoint_is_up(struct endpoint *m, int server)
 {
-    return m->ops->is_up(m, server);
+    return !m->ops->is_up || m->ops->is_up(m, server);
 }

@@ -7,8 +7,7 @@
 // waits. ZeroMQ is one transport, MPI point-to-point another. Only one thread
 // at a time may use an endpoint, but any thread may call endpoint_wake().
 
-#ifndef MESSAGE_MESSAGE_H
-#define MESSAGE_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,6 +65,8 @@ struct message_ops {
     struct message *(*receive)(struct endpoint *m);
     void (*drop)(struct message *p);
     void (*wait)(struct endpoint *m, int ms);
+    // Optional: one thread needs no wake(), and a transport that ends the job
+    // when a server is lost needs neither check() nor is_up().
     void (*wake)(struct endpoint *m);
     int (*check)(struct endpoint *m);
     bool (*is_up)(struct endpoint *m, int server);
@@ -108,6 +109,13 @@ void message_lent(void *data, void *hint);
 struct message *endpoint_receive(struct endpoint *m);
 void message_drop(struct message *p); // takes NULL
 
+// Messages in order. message_take() returns NULL if there is none.
+struct message_queue {
+    struct message *first, *last;
+};
+void message_put(struct message_queue *q, struct message *p);
+struct message *message_take(struct message_queue *q);
+
 // Waits until something arrives, endpoint_wake() is called, or `ms`
 // milliseconds pass.
 void endpoint_wait(struct endpoint *m, int ms);
@@ -117,5 +125,3 @@ void endpoint_wake(struct endpoint *m);
 // gone or refused us. Up: whether the server is connected.
 int endpoint_check(struct endpoint *m);
 bool endpoint_is_up(struct endpoint *m, int server);
-
-#endif

@@ -59,12 +59,8 @@ struct outbox {
     struct sending *first, *last;
 };
 
-struct queue {
-    struct message *first, *last;
-};
-
 struct peer {
-    struct queue coming;   // messages from this rank, in order
+    struct message_queue coming; // messages from this rank, in order
     struct outbox waiting; // messages to it that were not started, in order
     int under_way;         // large messages to it that were started
     int server;            // its number as a worker's server; -1: none
@@ -81,10 +77,10 @@ struct transport {
     MPI_Request data[COMING];
     int ncoming;
     struct packet *waiting, *waiting_last; // their data are not received yet
-    struct queue ready;    // whole messages, for endpoint_receive()
-    struct message *spare; // packets to be used again
-    struct outbox out;     // messages that were started, to any rank
-    atomic_bool woken;
+    struct message_queue ready; // whole messages, for endpoint_receive()
+    struct message *spare;      // packets to be used again
+    struct outbox out;          // messages that were started, to any rank
+    atomic_bool woken;          // ends a wait; it announces nothing else
 };
 
 static int read_rank(const char *endpoint, int *rank)
@@ -98,27 +94,6 @@ static int read_rank(const char *endpoint, int *rank)
 }
 
 // ---- receiving
-
-static void put(struct queue *q, struct message *p)
-{
-    p->next = NULL;
-    if (q->last)
-        q->last->next = p;
-    else
-        q->first = p;
-    q->last = p;
-}
-
-static struct message *take(struct queue *q)
-{
-    struct message *p = q->first;
-    if (!p)
-        return NULL;
-    q->first = p->next;
-    if (!q->first)
-        q->last = NULL;
-    return p;
-}
 
 static struct packet *take_spare(struct endpoint *m)
 {
@@ -167,9 +142,9 @@ static void receive_data(struct transport *o, struct packet *k)
 // whole.
 static void deliver(struct transport *o, int rank)
 {
-    struct queue *q = &o->from[rank].coming;
+    struct message_queue *q = &o->from[rank].coming;
     while (q->first && ((struct packet *)q->first)->whole)
-        put(&o->ready, take(q));
+        message_put(&o->ready, message_take(q));
 }
 
 // The most data messages to receive at once. Each needs a buffer, and they
@@ -197,7 +172,7 @@ static void eager_came(struct endpoint *m, int rank)
     p->head_bytes = e.head_bytes;
     p->data = k->eager + DATA_AT;
     p->bytes = e.bytes;
-    put(&o->from[rank].coming, p);
+    message_put(&o->from[rank].coming, p);
     k->whole = e.bytes <= EAGER - DATA_AT;
     if (k->whole) {
         deliver(o, rank);
@@ -365,7 +340,7 @@ static struct message *transport_receive(struct endpoint *m)
     struct transport *o = m->state;
     while (!o->ready.first && go_on(m, 0))
         ;
-    return take(&o->ready);
+    return message_take(&o->ready);
 }
 
 static void transport_wait(struct endpoint *m, int ms)
@@ -426,18 +401,6 @@ static int transport_connect(struct endpoint *m, const char *endpoint)
     return 0;
 }
 
-static int transport_check(struct endpoint *m)
-{
-    (void)m; // mpirun ends the job when a rank dies
-    return 0;
-}
-
-static bool transport_is_up(struct endpoint *m, int server)
-{
-    const struct transport *o = m->state;
-    return server < o->nservers;
-}
-
 static void give_up(MPI_Request *r)
 {
     if (*r == MPI_REQUEST_NULL)
@@ -468,12 +431,12 @@ static void transport_close(struct endpoint *m)
     }
     for (int r = 0; o->from && r < o->ranks; r++)
         while (o->from[r].coming.first)
-            transport_drop(take(&o->from[r].coming));
+            transport_drop(message_take(&o->from[r].coming));
     for (int r = 0; o->from && r < o->ranks; r++)
         while (o->from[r].waiting.first)
             forget_first(&o->from[r].waiting);
     while (o->ready.first)
-        transport_drop(take(&o->ready));
+        transport_drop(message_take(&o->ready));
     for (struct message *p = o->spare, *next; p; p = next) {
         next = p->next;
         carry_free(((struct packet *)p)->buffer);
@@ -493,7 +456,5 @@ const struct message_ops message_mpi = {
     .drop = transport_drop,
     .wait = transport_wait,
     .wake = transport_wake,
-    .check = transport_check,
-    .is_up = transport_is_up,
     .close = transport_close,
 };

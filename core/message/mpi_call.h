@@ -1,8 +1,7 @@
 // mpi_call.h - for every caller of MPI: a check of each call, and a nap between
 // two tests of requests.
 
-#ifndef MESSAGE_MPI_CALL_H
-#define MESSAGE_MPI_CALL_H
+#pragma once
 
 #include <mpi.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ void mpi_check(int code, const char *file, int line, const char *call);
 // To be called between two tests of requests in a wait that began at `since`
 // (now_ns()): first yields the core, later sleeps up to 200 us.
 void mpi_nap(uint64_t since);
-
-#endif

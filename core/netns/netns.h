@@ -10,8 +10,7 @@
 // when it started. So the next launcher can recognise and remove those that a
 // killed launcher left. Needs root.
 
-#ifndef NETNS_NETNS_H
-#define NETNS_NETNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ void netns_sweep(void);
 // Moves the calling process to host `name`: to its network namespace, and to
 // its host name. 0, or -1 with errno set.
 int netns_enter(const char *name);
-
-#endif

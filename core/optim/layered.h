@@ -13,8 +13,7 @@
 // elements (biases, LayerNorms) have a = 1, or |p| / |r| = 1, and no decay. So
 // have tensors with a norm of 0.
 
-#ifndef OPTIM_LAYERED_H
-#define OPTIM_LAYERED_H
+#pragma once
 
 #include "optim/rule.h"
 
@@ -29,5 +28,3 @@ bool layered_is(const struct optim_config *c);
 void layered_update(const struct optim_config *c, float *params,
                     float *const *slots, const float *grads, size_t n,
                     const struct rule_in *in, float scale, double *sums);
-
-#endif

@@ -1,7 +1,6 @@
 // lr_schedule.h - the learning rate of a step, and the loss scale of fp16.
 
-#ifndef OPTIM_LR_SCHEDULE_H
-#define OPTIM_LR_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ struct loss_scale {
 // Adapts the scale after a step; it stays in [1, 2^24]. `overflow`: the step
 // was skipped (sync_out.skipped, sync/sync.h).
 void loss_scale_update(struct loss_scale *s, bool overflow);
-
-#endif

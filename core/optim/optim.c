@@ -13,22 +13,25 @@
 #include <math.h>
 #include <stdbool.h>
 
-static bool is_adam(const struct optim_config *c)
+static bool is_adam(uint32_t kind)
 {
-    return c->kind == OPTIM_ADAMW || c->kind == OPTIM_LAMB;
+    return kind == OPTIM_ADAMW || kind == OPTIM_LAMB;
+}
+
+int optim_slots_of(uint32_t kind, float momentum)
+{
+    return is_adam(kind) ? 2 : momentum > 0;
 }
 
 int optim_slots(const struct optim_config *c)
 {
-    if (is_adam(c))
-        return 2;
-    return c->momentum > 0 ? 1 : 0;
+    return optim_slots_of(c->kind, c->momentum);
 }
 
 const char *optim_slot_name(const struct optim_config *c, int i)
 {
     CHECK(i >= 0 && i < optim_slots(c));
-    if (!is_adam(c))
+    if (!is_adam(c->kind))
         return "momentum_buffer";
     return i ? "exp_avg_sq" : "exp_avg";
 }
@@ -83,7 +86,7 @@ static void update_run(const struct optim_config *c, float *params,
                        float *const *slots, const float *grads, size_t at,
                        size_t n, struct rates r)
 {
-    if (is_adam(c))
+    if (is_adam(c->kind))
         update_adamw(params + at, slots[0] + at, slots[1] + at, grads + at, n,
                      r);
     else if (c->momentum > 0)

@@ -14,8 +14,7 @@
 // flat parameter vector, so that a server can own a shard: pointers point to
 // the first element of the range, and `off` is its place in the vector.
 
-#ifndef OPTIM_OPTIM_H
-#define OPTIM_OPTIM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +30,7 @@ enum { OPTIM_MAX_DECAY = 4100, OPTIM_MAX_SLOTS = 2 };
 
 struct optim_range {
     uint64_t off, n; // elements of the flat parameter vector
+    uint64_t rows;   // of the matrix; 0: it is none, or its shape is not known
 };
 
 // All that a server must know. It has no pointers, and members of fixed width,
@@ -42,8 +42,9 @@ struct optim_config {
     struct optim_range decay[OPTIM_MAX_DECAY];
 };
 
-// The number of slots of the rule: 0, 1 or 2.
+// The number of slots of a rule: 0, 1 or 2.
 int optim_slots(const struct optim_config *c);
+int optim_slots_of(uint32_t kind, float momentum);
 
 // The name of slot i in checkpoints: "exp_avg", "exp_avg_sq",
 // "momentum_buffer".
@@ -73,6 +74,4 @@ float optim_clip_scale(double sum_squares, float grad_scale, float clip,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -9,8 +9,7 @@
 // copy. With AdamW this pass moves 30 bytes per element; two passes would move
 // 28 and 6.
 
-#ifndef OPTIM_RULE_H
-#define OPTIM_RULE_H
+#pragma once
 
 #include "base/half.h"
 #include "optim/optim.h"
@@ -87,6 +86,4 @@ int rule_step(struct rule *r, float *params, const float *grads,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

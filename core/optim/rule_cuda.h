@@ -1,7 +1,6 @@
 // rule_cuda.h - the kernels of the update, as plain functions.
 
-#ifndef OPTIM_RULE_CUDA_H
-#define OPTIM_RULE_CUDA_H
+#pragma once
 
 #include "optim/rule.h"
 
@@ -43,6 +42,4 @@ void rule_cuda_update(void *queue, uint32_t kind, float *p, float *const *slots,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

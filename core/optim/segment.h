@@ -11,8 +11,7 @@
 // of the vector. params, grads and slots point to the first element of the
 // segment. The functions use OpenMP's threads, whose number changes no bit.
 
-#ifndef OPTIM_SEGMENT_H
-#define OPTIM_SEGMENT_H
+#pragma once
 
 #include "optim/rule.h"
 
@@ -40,5 +39,3 @@ double segment_norm(const double *sums, size_t blocks);
 void segment_update(const struct optim_config *c, float *params,
                     float *const *slots, const float *grads, size_t off,
                     size_t n, const struct rule_in *in, float scale);
-
-#endif

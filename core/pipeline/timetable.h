@@ -35,8 +35,7 @@
 // "GPipe", 2019; Narayanan et al., "Efficient large-scale language model
 // training on GPU clusters using Megatron-LM", 2021, section 2.2.
 
-#ifndef PIPELINE_TIMETABLE_H
-#define PIPELINE_TIMETABLE_H
+#pragma once
 
 enum pipeline_kind {
     PIPELINE_NAIVE,
@@ -110,5 +109,3 @@ double timetable_run(const struct pipeline *p, const struct pipeline_times *t,
 // 1f1b (p-1)/(v m+p-1), for p stages, m micro-batches and v chunks. Narayanan
 // et al., section 2.2, there as a share of the ideal time.
 double timetable_bubble(const struct pipeline *p);
-
-#endif

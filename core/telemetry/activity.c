@@ -10,7 +10,7 @@
 #include "telemetry/activity.h"
 
 #include "base/base.h"
-#include "telemetry/library.h"
+#include "base/library.h"
 
 #include <ctype.h>
 #include <pthread.h>

@@ -4,8 +4,7 @@
 // Recording slows the run by some percent, so it is off by default. CUPTI
 // allows one recording at a time in a process.
 
-#ifndef TELEMETRY_ACTIVITY_H
-#define TELEMETRY_ACTIVITY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void activity_close(struct activity **a); // takes NULL; ends a recording
 // Writes the name of a kernel for readers: the first part of a mangled name,
 // without characters that JSON does not allow.
 void activity_name(char out[ACTIVITY_NAME], const char *name);
-
-#endif

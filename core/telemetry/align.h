@@ -9,8 +9,7 @@
 // The result is the middle between the narrowest bounds of all rounds. The
 // result's largest possible error is half the distance of these bounds.
 
-#ifndef TELEMETRY_ALIGN_H
-#define TELEMETRY_ALIGN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ uint64_t align_host(void);
 // after fail() if the rounds contradict each other, because a clock was set.
 int align_clocks(const struct align_round *mine, const struct align_round *zero,
                  int rounds, struct align *out);
-
-#endif

@@ -1,8 +1,7 @@
 // cell.h - cells of CSV files, as in RFC 4180: a cell with a comma, a quote or
 // a newline is in quotes, and a quote in it is written twice.
 
-#ifndef TELEMETRY_CELL_H
-#define TELEMETRY_CELL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ const char *cell_at(const char *row, int k);
 
 // Takes the quotes off a cell that ends with '\0'.
 void cell_strip(char *cell);
-
-#endif

@@ -8,7 +8,7 @@
 #include "telemetry/gpm.h"
 
 #include "base/base.h"
-#include "telemetry/library.h"
+#include "base/library.h"
 
 #include <math.h>
 

@@ -2,8 +2,7 @@
 // monitoring", which GPUs have from Hopper on. A value is the change of a
 // counter between two calls of gpm_read().
 
-#ifndef TELEMETRY_GPM_H
-#define TELEMETRY_GPM_H
+#pragma once
 
 struct gpm;
 
@@ -25,5 +24,3 @@ struct gpm *gpm_open(void *library, void *gpu);
 // g may be NULL. All values are NaN then, and at the first call.
 void gpm_read(struct gpm *g, struct gpm_sample *out);
 void gpm_close(struct gpm **g);
-
-#endif

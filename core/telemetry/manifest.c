@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/processor.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -41,6 +42,13 @@ void manifest_text(struct manifest *m, const char *key, const char *value)
 }
 
 // JSON has no NaN: a value that was not measured is null.
+void manifest_hash(struct manifest *m, const char *key, uint64_t hash)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    manifest_text(m, key, text);
+}
+
 void manifest_number(struct manifest *m, const char *key, double value)
 {
     if (isfinite(value))
@@ -73,24 +81,6 @@ void manifest_texts(struct manifest *m, const char *key, int n,
 {
     cJSON *list = cJSON_CreateStringArray(texts, n);
     CHECK(list && cJSON_AddItemToObject(m->at[m->depth], key, list));
-}
-
-// The value of the first line of /proc/cpuinfo that begins with `name`.
-static void cpu_field(const char *name, char *out, size_t size)
-{
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    *out = '\0';
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, name, strlen(name)) || !colon)
-            continue;
-        snprintf(out, size, "%s", colon + 2);
-        out[strcspn(out, "\n")] = '\0';
-        break;
-    }
-    if (f)
-        fclose(f);
 }
 
 static bool decides_speed(const char *variable)
@@ -131,9 +121,7 @@ void manifest_machine(struct manifest *m)
         manifest_text(m, "kernel", u.release);
         manifest_text(m, "architecture", u.machine);
     }
-    cpu_field("model name", cpu, sizeof cpu);
-    if (!*cpu) // ARM has numbers for its names
-        cpu_field("CPU part", cpu, sizeof cpu);
+    processor_name(cpu, sizeof cpu, "/proc/cpuinfo");
     manifest_text(m, "processor", cpu);
     manifest_number(m, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
     if (sched_getaffinity(0, sizeof set, &set) == 0)

@@ -1,8 +1,7 @@
 // manifest.h - writes run.json (the settings of a run) and summary.json (its
 // results).
 
-#ifndef TELEMETRY_MANIFEST_H
-#define TELEMETRY_MANIFEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +16,9 @@ struct manifest *manifest_open(void); // NULL after fail()
 void manifest_text(struct manifest *m, const char *key, const char *value);
 void manifest_number(struct manifest *m, const char *key, double value);
 void manifest_bool(struct manifest *m, const char *key, bool value);
+
+// Adds a hash as a text of 16 hexadecimal digits.
+void manifest_hash(struct manifest *m, const char *key, uint64_t hash);
 
 // Begin and end an object inside the innermost open one.
 void manifest_begin(struct manifest *m, const char *key);
@@ -38,5 +40,3 @@ int manifest_close(struct manifest **m, const char *path);
 // Prints the root object as one line, and closes the manifest. 0, or -1 after
 // fail().
 int manifest_print(struct manifest **m, FILE *f);
-
-#endif

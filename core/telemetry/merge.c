@@ -45,7 +45,7 @@ static int part_open(struct part *p, const char *path, int rank, FILE *to)
     p->step = INT_MAX;
     if (access(path, F_OK))
         return 0;
-    p->file = file_open(path);
+    p->file = file_open_here(path);
     if (!p->file)
         return -1;
     if (fgets(p->line, sizeof p->line, p->file) && to)
@@ -99,15 +99,13 @@ int steps_merge(const char *out, int world)
         text_into(next, sizeof next, "%s/steps.csv.next", out))
         return -1;
     struct part *parts = mem_alloc((size_t)world, sizeof *parts);
-    FILE *to = fopen(next, "we");
+    FILE *to = file_create(next);
     int rc = -1;
     bool any = false;
     if (!parts)
         goto close_to;
-    if (!to) {
-        fail("%s: %s", next, strerror(errno));
+    if (!to)
         goto close_to;
-    }
     rc = parts_open(parts, world, out, path, to, &any);
     if (!rc)
         merge_rows(parts, world, to);

@@ -7,7 +7,7 @@
 #include "telemetry/nvml.h"
 
 #include "base/base.h"
-#include "telemetry/library.h"
+#include "base/library.h"
 
 #include <dlfcn.h>
 #include <math.h>

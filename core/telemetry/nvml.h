@@ -1,8 +1,7 @@
 // nvml.h - NVIDIA's management library, loaded at run time. It is not needed to
 // build; without it there are no GPU columns.
 
-#ifndef TELEMETRY_NVML_H
-#define TELEMETRY_NVML_H
+#pragma once
 
 #include "telemetry/gpm.h"
 
@@ -31,5 +30,3 @@ void nvml_uuid_text(char text[NVML_UUID_TEXT],
 struct nvml *nvml_open(const unsigned char uuid[NVML_UUID]);
 void nvml_read(struct nvml *n, struct nvml_sample *out);
 void nvml_close(struct nvml **n);
-
-#endif

@@ -6,8 +6,7 @@
 // sets this variable). If the variable is not set, or this program was built
 // without the header, these functions do nothing.
 
-#ifndef TELEMETRY_RANGE_H
-#define TELEMETRY_RANGE_H
+#pragma once
 
 #ifdef LOCKSTEP_NVTX
 
@@ -26,7 +25,5 @@ static inline void range_begin(int kind, const char *name, int index)
 static inline void range_end(void)
 {
 }
-
-#endif
 
 #endif

@@ -4,6 +4,7 @@
 #include "telemetry/sampler.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "telemetry/nvml.h"
 #include "telemetry/shares.h"
 #include "telemetry/span.h"
@@ -193,11 +194,9 @@ int sampler_open(struct sampler **out, const struct sampler_config *config)
     if (text_into(s->path, sizeof s->path, "%s", config->path) ||
         text_into(s->who, sizeof s->who, "%s", config->who))
         goto free_sampler;
-    s->file = fopen(s->path, "we");
-    if (!s->file) {
-        fail("%s: %s", s->path, strerror(errno));
+    s->file = file_create(s->path);
+    if (!s->file)
         goto free_sampler;
-    }
     fputs("t_s,rank,metric,value\n", s->file);
     if (config->gpu)
         s->nvml = nvml_open(config->gpu);

@@ -34,8 +34,7 @@
 //     gpu_comm_share      in collectives, with their waits for other workers
 //     gpu_down_share, gpu_up_share     copying to and from the host
 
-#ifndef TELEMETRY_SAMPLER_H
-#define TELEMETRY_SAMPLER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ void sampler_put(struct sampler *s, uint64_t at_ns, const char *metric,
 // Takes a last sample and ends the thread. 0, or -1 after fail() if the file
 // could not be written. Takes NULL.
 int sampler_close(struct sampler **s);
-
-#endif

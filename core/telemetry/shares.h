@@ -15,8 +15,7 @@
 // Shares are never negative, and their sum is 1. Time of d that a sample leaves
 // out is still in T - R at the next sample.
 
-#ifndef TELEMETRY_SHARES_H
-#define TELEMETRY_SHARES_H
+#pragma once
 
 #include "telemetry/span.h"
 
@@ -31,5 +30,3 @@ void shares_begin(struct shares *s, const uint64_t totals[SPAN_KINDS]);
 // the present totals. All shares are 0 if no time has passed.
 void shares_take(struct shares *s, const uint64_t totals[SPAN_KINDS],
                  double share[SPAN_KINDS]);
-
-#endif

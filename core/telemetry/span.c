@@ -3,7 +3,8 @@
 //
 // The writer never waits. A reader of the totals reads a sequence number before
 // and after, and tries again if the writer changed it in between. A reader of
-// the ring skips the slots that are overwritten next.
+// the ring copies a slot, and leaves the copy out if the writer has come around
+// to that slot meanwhile.
 
 #include "telemetry/span.h"
 
@@ -13,7 +14,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { MARGIN = 16 }; // slots that a reader skips
+enum { WORDS = sizeof(struct span_record) / sizeof(uint64_t) };
+
+_Static_assert(sizeof(struct span_record) == WORDS * sizeof(uint64_t),
+               "records are copied in words");
+
+struct slot {
+    _Atomic uint64_t words[WORDS]; // of a struct span_record
+};
 
 struct open_span {
     uint64_t begin_ns;
@@ -23,7 +31,7 @@ struct open_span {
 
 struct span_lane {
     char name[SPAN_NAME];
-    struct span_record *ring;
+    struct slot *ring;
     size_t size; // a power of two
     _Atomic uint64_t head;
     struct open_span stack[SPAN_DEPTH];
@@ -49,7 +57,7 @@ int spans_open(struct spans **out, size_t records)
     struct spans *s = mem_alloc(1, sizeof *s);
     if (!s)
         return -1;
-    for (s->records = 2 * MARGIN; s->records < records; s->records *= 2)
+    for (s->records = 32; s->records < records; s->records *= 2)
         ;
     if (!spans_lane(s, "compute")) {
         mem_free(s);
@@ -101,6 +109,16 @@ static void put(_Atomic uint64_t *v, uint64_t x)
     atomic_store_explicit(v, x, memory_order_release);
 }
 
+// A reader that sees what put() wrote also sees everything before it.
+static uint64_t get(const _Atomic uint64_t *v)
+{
+    return atomic_load_explicit(v, memory_order_acquire);
+}
+
+// The odd number is put before what changes, the even one after it.
+// span_totals() gets them in the opposite order, so what it gets in between is
+// from one change.
+//
 // Sets the lane's kind to `kind` from time `at` on. The time before `at` counts
 // for the lane's previous kind, except `moved` ns, which count for `to`.
 static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
@@ -116,10 +134,15 @@ static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
     put(&l->sequence, mine(&l->sequence) + 1);
 }
 
+// span_each() gets the head first, so that the record is whole, and once more
+// after the words: if one of them is a later record's, so is this head.
 static void push(struct span_lane *l, const struct span_record *r)
 {
-    uint64_t head = mine(&l->head);
-    l->ring[head & (l->size - 1)] = *r;
+    uint64_t head = mine(&l->head), words[WORDS];
+    struct slot *slot = &l->ring[head & (l->size - 1)];
+    memcpy(words, r, sizeof words);
+    for (int i = 0; i < WORDS; i++)
+        put(&slot->words[i], words[i]);
     put(&l->head, head + 1);
 }
 
@@ -233,11 +256,6 @@ const char *span_lane_name(const struct span_lane *l)
     return l->name;
 }
 
-static uint64_t get(const _Atomic uint64_t *v)
-{
-    return atomic_load_explicit(v, memory_order_acquire);
-}
-
 void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS])
 {
     uint64_t before;
@@ -253,10 +271,20 @@ void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS])
 
 uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx)
 {
-    uint64_t head = get(&l->head), kept = l->size - MARGIN;
+    uint64_t head = get(&l->head), kept = l->size - 1;
     uint64_t first = head > kept ? head - kept : 0;
-    for (uint64_t i = first; i < head; i++)
-        fn(ctx, &l->ring[i & (l->size - 1)]);
+    for (uint64_t i = first; i < head; i++) {
+        const struct slot *slot = &l->ring[i & (l->size - 1)];
+        uint64_t words[WORDS];
+        struct span_record r;
+        for (int k = 0; k < WORDS; k++)
+            words[k] = get(&slot->words[k]);
+        memcpy(&r, words, sizeof r);
+        if (get(&l->head) - i <= kept)
+            fn(ctx, &r);
+        else if (i == first)
+            first++;
+    }
     return first;
 }
 

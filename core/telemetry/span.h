@@ -10,8 +10,7 @@
 // open span counts. If recording is off, there are no lanes: the functions that
 // record take NULL and do nothing.
 
-#ifndef TELEMETRY_SPAN_H
-#define TELEMETRY_SPAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -124,5 +123,3 @@ void spans_since_began(const struct spans *s, uint64_t out[SPAN_KINDS]);
 // overwritten. Any thread may call it; it may leave out a few of the oldest.
 typedef void span_visit(void *ctx, const struct span_record *r);
 uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx);
-
-#endif

@@ -13,14 +13,14 @@
 #include <unistd.h>
 
 enum { PATH = 1200, LINE = 2048 };
-enum { RANK = 2, RESTARTS = 23, LOST_S = 31, COLUMNS = 33 };
+enum { RANK = 2, RESTARTS = 23, LOST_S = 31, COLUMNS = 35 };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
     "dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,t_sync_us,"
     "bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,steps_lost,"
     "stage_tx,stage_rx,t_bubble_us,slice_tx,slice_rx,t_join_us,lost_s,"
-    "own_norm\n";
+    "own_norm,piece_tx,piece_rx\n";
 
 struct steps {
     FILE *file;
@@ -123,7 +123,7 @@ static int open_old(const struct steps *s, const char *dir, FILE **old)
         if (access(path, F_OK))
             return 0;
     }
-    *old = file_open(path);
+    *old = file_open_here(path);
     return *old ? 0 : -1;
 }
 
@@ -144,11 +144,9 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         file_path(s->path, dir, rank, world) ||
         text_into(next, sizeof next, "%s.next", s->path))
         goto drop;
-    s->file = fopen(next, "we");
-    if (!s->file) {
-        fail("%s: %s", next, strerror(errno));
+    s->file = file_create(next);
+    if (!s->file)
         goto drop;
-    }
     fputs(header, s->file);
     FILE *old = NULL;
     if ((keep > 0 || restarts) && open_old(s, dir, &old)) {
@@ -156,6 +154,8 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         goto drop;
     }
     int rc = old ? copy_rows(s, old, s->file, keep, joined, time_s) : 0;
+    if (!old && restarts && joined) // it died before it had made the file
+        s->lost = keep;
     if (old)
         fclose(old);
     if (rc || fflush(s->file) || rename(next, s->path)) {
@@ -184,7 +184,7 @@ int steps_write(struct steps *s, const struct step_row *r)
         s->file,
         "%s,%s,%d,%d,%llu,%.6f,%.9g,%.9g,%.9g,%g,%d,%d,%d,%llu,%llu,%llu,%llu,"
         "%llu,%llu,%llu,%llu,%llu,%s,%d,%d,%llu,%llu,%llu,"
-        "%llu,%llu,%llu,%.6f,%.9g\n",
+        "%llu,%llu,%llu,%.6f,%.9g,%llu,%llu\n",
         s->run, s->backend, s->rank, r->step, (unsigned long long)r->tokens,
         r->time_s, r->loss, r->lr, r->grad_norm, r->loss_scale, r->skipped,
         r->dropped, r->lag, (unsigned long long)r->step_us,
@@ -195,7 +195,8 @@ int steps_write(struct steps *s, const struct step_row *r)
         s->restarts, s->lost, (unsigned long long)r->stage_out,
         (unsigned long long)r->stage_in, (unsigned long long)r->bubble_us,
         (unsigned long long)r->slice_out, (unsigned long long)r->slice_in,
-        (unsigned long long)r->join_us, s->lost_s, r->own_norm);
+        (unsigned long long)r->join_us, s->lost_s, r->own_norm,
+        (unsigned long long)r->piece_out, (unsigned long long)r->piece_in);
     if (n < 0 || ferror(s->file))
         return fail("%s: %s", s->path, strerror(errno));
     return 0;

@@ -28,12 +28,13 @@
 // stage_tx, _rx  payload between the stages of a pipeline
 // t_bubble_us    the time that this stage waited for others
 // slice_tx, _rx, t_join_us    the same for slices
+// piece_tx, _rx  payload between workers that divide sequences; t_join_us has
+//                the wait for it
 // t_compute_us   computing, without any waiting
 // own_norm       with own_norm=1 the norm of the rank's own gradient before the
 //                sum and before clipping; else 0
 
-#ifndef TELEMETRY_STEPS_H
-#define TELEMETRY_STEPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,6 +52,7 @@ struct step_row {
     uint64_t stage_out, stage_in; // payload between stages, not in the above
     uint64_t bubble_us;           // waiting for other stages
     uint64_t slice_out, slice_in; // payload between slices of the model
+    uint64_t piece_out, piece_in; // between workers that divide sequences
     uint64_t join_us;             // waiting for their sums
     double val_loss;              // NaN: not evaluated at this step
     double own_norm;              // 0: not recorded
@@ -96,5 +98,3 @@ struct steps_summary {
 // Reads OUT/steps.csv. Workers exchange once in `every` steps. For the median,
 // these steps count as one step, with their mean time. 0, or -1 after fail().
 int steps_summarise(const char *out, int every, struct steps_summary *sum);
-
-#endif

@@ -10,6 +10,7 @@
 #include "telemetry/tfevents.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -101,11 +102,9 @@ int tfevents_open(struct tfevents **out, const char *dir)
     if (text_into(t->path, sizeof t->path, "%s/events.out.tfevents.%lld.%s",
                   dir, (long long)time(NULL), host))
         goto free_events;
-    t->file = fopen(t->path, "we");
-    if (!t->file) {
-        fail("%s: %s", t->path, strerror(errno));
+    t->file = file_create(t->path);
+    if (!t->file)
         goto free_events;
-    }
     put_wall_time(&event);
     put_block(&event, 0x1a, version, sizeof version - 1);
     if (write_record(t, &event))

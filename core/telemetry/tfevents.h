@@ -1,7 +1,6 @@
 // tfevents.h - scalars for TensorBoard: OUT/events.out.tfevents.SECONDS.HOST
 
-#ifndef TELEMETRY_TFEVENTS_H
-#define TELEMETRY_TFEVENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ int tfevents_open(struct tfevents **t, const char *out);
 int tfevents_scalar(struct tfevents *t, const char *tag, int64_t step,
                     double value);
 int tfevents_close(struct tfevents **t);
-
-#endif

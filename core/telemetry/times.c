@@ -228,9 +228,9 @@ int times_write(const struct times *t, const char *out, const char *who,
     for (int i = 0; i < HOST_ROWS; i++)
         all += rows[i].seconds;
     int n = rows[HOST_ROWS].seconds > 0 ? ROWS : HOST_ROWS;
-    FILE *f = fopen(path, "we");
+    FILE *f = file_create(path);
     if (!f)
-        return fail("%s: %s", path, strerror(errno));
+        return -1;
     fputs("rank,kind,seconds,share,steps\n", f);
     for (int i = 0; i < n; i++)
         fprintf(f, "%s,%s,%.6f,%.6f,%d\n", who, rows[i].kind, rows[i].seconds,

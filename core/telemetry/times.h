@@ -14,8 +14,7 @@
 // Four more rows have the times of the GPU in the same steps: gpu_compute,
 // gpu_comm, gpu_down, gpu_up. They may overlap each other.
 
-#ifndef TELEMETRY_TIMES_H
-#define TELEMETRY_TIMES_H
+#pragma once
 
 #include "telemetry/span.h"
 
@@ -45,5 +44,3 @@ int times_write(const struct times *t, const char *out, const char *who,
 typedef void times_visit(void *ctx, const char *who, const char *kind,
                          double seconds, int steps);
 void times_each(const char *out, times_visit *fn, void *ctx);
-
-#endif

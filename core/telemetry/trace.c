@@ -10,6 +10,7 @@
 #include "telemetry/trace.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "telemetry/span.h"
 #include "telemetry/trace_parts.h"
 
@@ -341,9 +342,9 @@ static int write_file(const struct spans *s, const char *path,
     char next[PARTS_PATH];
     if (text_into(next, sizeof next, "%s.next", path))
         return -1;
-    o.f = fopen(next, "we");
+    o.f = file_create(next);
     if (!o.f)
-        return fail("%s: %s", next, strerror(errno));
+        return -1;
     if (hta)
         fprintf(o.f,
                 "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": %d}, "

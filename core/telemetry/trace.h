@@ -8,8 +8,7 @@
 // microseconds on rank 0's clock, since training began; in a run that was
 // resumed, since its first part began.
 
-#ifndef TELEMETRY_TRACE_H
-#define TELEMETRY_TRACE_H
+#pragma once
 
 #include "telemetry/activity.h"
 
@@ -49,5 +48,3 @@ int trace_merge(const char *out, bool servers);
 // For a run that goes on from its time until_s: the same for the files that
 // workers left, without events that began after until_s.
 int trace_cut(const char *out, double until_s);
-
-#endif

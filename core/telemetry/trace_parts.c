@@ -30,7 +30,7 @@ static int copy_file(struct parts *p, const char *path)
     char line[PARTS_LINE];
     if (access(path, F_OK))
         return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
-    FILE *f = file_open(path);
+    FILE *f = file_open_here(path);
     if (!f)
         return -1;
     while (file_line(line, sizeof line, f))
@@ -46,9 +46,9 @@ static int write_whole(struct parts *p, const char *out, const char *whole,
     char path[PARTS_PATH], next[PARTS_PATH];
     if (text_into(next, sizeof next, "%s.next", whole))
         return -1;
-    p->to = fopen(next, "we");
+    p->to = file_create(next);
     if (!p->to)
-        return fail("%s: %s", next, strerror(errno));
+        return -1;
     fputs(p->before, p->to);
     int rc = p->replace ? 0 : copy_file(p, whole);
     for (int i = 0; !rc && i < n; i++) {

@@ -1,8 +1,7 @@
 // trace_parts.h - merges several files: OUT/NAME.0.csv, OUT/NAME.1.csv and
 // OUT/NAME.s0.csv become OUT/NAME.csv when the job is over.
 
-#ifndef TELEMETRY_TRACE_PARTS_H
-#define TELEMETRY_TRACE_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -38,5 +37,3 @@ int parts_renew_csv(const char *out, const char *name);
 
 // Removes OUT/NAME.0.csv .. of `world` ranks. 0, or -1 after fail().
 int parts_drop_csv(const char *out, const char *name, int world);
-
-#endif

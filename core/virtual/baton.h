@@ -14,8 +14,7 @@
 // order does not depend on chance: a thread runs only when another passes it
 // the baton.
 
-#ifndef VIRTUAL_BATON_H
-#define VIRTUAL_BATON_H
+#pragma once
 
 struct baton;
 
@@ -33,5 +32,3 @@ void baton_leave(struct baton *b, int to);
 
 // Joins all threads, which must have left. Takes NULL; sets NULL.
 void baton_close(struct baton **b);
-
-#endif

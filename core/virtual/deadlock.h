@@ -1,7 +1,6 @@
 // deadlock.h - describes a deadlock in one sentence.
 
-#ifndef VIRTUAL_DEADLOCK_H
-#define VIRTUAL_DEADLOCK_H
+#pragma once
 
 #include "virtual/virtual.h"
 
@@ -18,5 +17,3 @@ struct deadlock_call {
 // in s.
 void deadlock_tell(struct virtual_result *result,
                    const struct deadlock_call *calls, int n, double now);
-
-#endif

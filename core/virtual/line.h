@@ -5,8 +5,7 @@
 // head is an envelope, which takes no time and is not counted. Payload is
 // received directly where it belongs, without a buffer in between.
 
-#ifndef VIRTUAL_LINE_H
-#define VIRTUAL_LINE_H
+#pragma once
 
 #include "virtual/virtual.h"
 
@@ -43,5 +42,3 @@ const struct virtual_req *virtual_line_waits(const struct virtual_line *l);
 
 // Cancels the requests under way.
 void virtual_line_close(struct virtual_line *l);
-
-#endif

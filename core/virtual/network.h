@@ -9,8 +9,7 @@
 // and none later than the next event. So at every event all earlier operations
 // are known.
 
-#ifndef VIRTUAL_NETWORK_H
-#define VIRTUAL_NETWORK_H
+#pragma once
 
 #include "virtual/virtual.h"
 
@@ -69,5 +68,3 @@ void network_drop(struct network *n, struct network_op *op, bool take,
 // Closes a rank's links at time `now`. Operations that name this rank fail at
 // once, and so do later ones. Messages that already move arrive.
 void network_shut(struct network *n, int rank, double now);
-
-#endif

@@ -4,8 +4,7 @@
 // on first, or the network's next event if that is earlier. There is no other
 // scheduler.
 
-#ifndef VIRTUAL_TURNS_H
-#define VIRTUAL_TURNS_H
+#pragma once
 
 #include "virtual/network.h"
 
@@ -66,5 +65,3 @@ void turns_take(struct virtual_rank *r);
 // Ends a rank that is killed or stuck: jumps out of its function from within a
 // call. If the setup says that calls return, only sets r->lost.
 void turns_lose(struct virtual_rank *r, enum virtual_end end);
-
-#endif

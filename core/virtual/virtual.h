@@ -30,8 +30,7 @@
 // The server answers when all n messages have arrived. The alpha-beta model:
 // Hockney, "The communication challenge for MPP", 1994.
 
-#ifndef VIRTUAL_VIRTUAL_H
-#define VIRTUAL_VIRTUAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -201,6 +200,4 @@ int virtual_trace(const struct virtual_result *v,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

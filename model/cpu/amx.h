@@ -1,7 +1,6 @@
 // amx.h - whether attention may use this processor's tiles.
 
-#ifndef MODEL_CPU_AMX_H
-#define MODEL_CPU_AMX_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@
 // (after a request), and a product on tiles equals that of plain loops. If only
 // the product is wrong, a line of the log says so.
 bool amx_usable(void);
-
-#endif

@@ -45,31 +45,6 @@ static struct head head_at(const struct attention *a, int bh, float *p)
     return h;
 }
 
-// out (padded, Dp) = scale * in, rows of D numbers `stride` apart.
-static void load_head(float *out, const real *in, size_t stride, int rows,
-                      int padded, int D, int Dp, float scale)
-{
-    for (int r = 0; r < rows; r++) {
-        float *o = out + (size_t)r * Dp;
-        int d = 0;
-        for (; d < D; d += LANES)
-            *(lanes *)(o + d) = lanes_get(in + r * stride, d, D) * scale;
-        set_zero(o, d, Dp);
-    }
-    memset(out + (size_t)rows * Dp, 0,
-           (size_t)(padded - rows) * Dp * sizeof *out);
-}
-
-// out (columns, rows) = in (rows, columns) transposed, by squares that fit the
-// registers.
-static void transpose_head(float *out, const float *in, int rows, int columns)
-{
-    for (int r = 0; r < rows; r += LANES)
-        for (int c = 0; c < columns; c += LANES)
-            lanes_transpose(out + (size_t)c * rows + r, rows,
-                            in + (size_t)r * columns + c, columns);
-}
-
 static void head_forward(const struct head *h, real *out, float *lse,
                          const real *qkv, size_t C, const struct mask *mask)
 {
@@ -88,7 +63,7 @@ static void head_forward(const struct head *h, real *out, float *lse,
         for (int i = 0; i < rows; i++) {
             prefetch(qkv + (keys + i) * h->stride, h->D);
             lse[t + i] = softmax_row(h->s + (size_t)i * h->Tp, t + i + 1, keys,
-                                     1, mask, h->row0 + t + i, &inv[i]);
+                                     1, mask, h->row0 + t + i, 0, &inv[i]);
         }
         tile_product(h->o, h->Dp, (struct operand){h->s, h->Tp, 1}, h->v, h->Dp,
                      STEP, h->Dp, keys, VALUES, t);
@@ -133,7 +108,7 @@ static void strip_backward(const struct head *h, int t, real *dqkv,
         float sum =
             n ? row_dot(dout + (t + i) * C, out + (t + i) * C, h->D) : 0;
         softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys, 1,
-                             n ? lse[t + i] : 0, sum, mask, h->row0 + t + i);
+                             n ? lse[t + i] : 0, sum, mask, h->row0 + t + i, 0);
     }
     struct operand ds = {h->ds, Tp, 1}, dst = {h->ds, 1, Tp};
     struct operand pt = {h->s, 1, Tp};

@@ -1,5 +1,6 @@
 // attention_rows.c - the parts of attention that are not products: the softmax
-// of a row of scores, its gradient, storing heads, and prefetching rows.
+// of a row of scores, its gradient, loading and storing heads, and prefetching
+// rows.
 //
 // A head's rows are further apart than the processor's own prefetcher reaches,
 // so the code prefetches them: before its products the rows that a strip will
@@ -30,6 +31,31 @@ static void set_zero(float *s, int from, int to)
         *(lanes *)(s + j) = (lanes){0};
 }
 
+// out (padded, Dp) = scale * in, rows of D numbers `stride` apart.
+static void load_head(float *out, const real *in, size_t stride, int rows,
+                      int padded, int D, int Dp, float scale)
+{
+    for (int r = 0; r < rows; r++) {
+        float *o = out + (size_t)r * Dp;
+        int d = 0;
+        for (; d < D; d += LANES)
+            *(lanes *)(o + d) = lanes_get(in + r * stride, d, D) * scale;
+        set_zero(o, d, Dp);
+    }
+    memset(out + (size_t)rows * Dp, 0,
+           (size_t)(padded - rows) * Dp * sizeof *out);
+}
+
+// out (columns, rows) = in (rows, columns) transposed, by squares that fit the
+// registers.
+static void transpose_head(float *out, const float *in, int rows, int columns)
+{
+    for (int r = 0; r < rows; r += LANES)
+        for (int c = 0; c < columns; c += LANES)
+            lanes_transpose(out + (size_t)c * rows + r, rows,
+                            in + (size_t)r * columns + c, columns);
+}
+
 static void store_head(real *out, size_t stride, const float *in, int rows,
                        int D, int Dp, const float *scale, float factor)
 {
@@ -43,9 +69,10 @@ static void store_head(real *out, size_t stride, const float *in, int rows,
 
 // Replaces the n scores of a row by e^(scale * s - max), times dropout's mask,
 // and fills up with zeros to `keys`. The probabilities are these numbers times
-// *inv. Returns lse.
+// *inv. `first` is the position of the first key. Returns lse.
 static float softmax_row(float *s, int n, int keys, float scale,
-                         const struct mask *mask, uint64_t row, float *inv)
+                         const struct mask *mask, uint64_t row, int first,
+                         float *inv)
 {
     lanes top = lanes_all(-1e30f), none = top, total = {0};
     for (int j = 0; j < n; j += LANES)
@@ -58,7 +85,7 @@ static float softmax_row(float *s, int n, int keys, float scale,
         e = lanes_choose(n - j, e, (lanes){0});
         total += e;
         if (mask->threshold > 0)
-            e *= mask_lanes(mask, key, (uint32_t)j);
+            e *= mask_lanes(mask, key, (uint32_t)(first + j));
         *(lanes *)(s + j) = e;
     }
     set_zero(s, j, keys);
@@ -71,7 +98,8 @@ static float softmax_row(float *s, int n, int keys, float scale,
 // probabilities P in s, and dS in ds.
 static void softmax_row_backward(float *s, float *ds, int n, int keys,
                                  float scale, float lse, float row_sum,
-                                 const struct mask *mask, uint64_t row)
+                                 const struct mask *mask, uint64_t row,
+                                 int first)
 {
     uint32_t key = mask_row(mask, row);
     int j = 0;
@@ -79,7 +107,7 @@ static void softmax_row_backward(float *s, float *ds, int n, int keys,
         lanes p = lanes_exp(*(lanes *)(s + j) * scale - lse, -87.0f);
         lanes d = *(lanes *)(ds + j), keep = lanes_all(1);
         if (mask->threshold > 0)
-            keep = mask_lanes(mask, key, (uint32_t)j);
+            keep = mask_lanes(mask, key, (uint32_t)(first + j));
         *(lanes *)(s + j) = lanes_choose(n - j, p * keep, (lanes){0});
         *(lanes *)(ds + j) =
             lanes_choose(n - j, p * (d * keep - row_sum), (lanes){0});

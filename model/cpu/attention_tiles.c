@@ -144,7 +144,7 @@ static void head_forward(const struct head *h, struct tiles *x, real *out,
         for (int i = 0; i < rows; i++) {
             prefetch(qkv + (keys + i) * h->stride, h->D);
             lse[t + i] = softmax_row(h->s + i * Tp, t + i + 1, keys, h->scale,
-                                     mask, h->row0 + t + i, &inv[i]);
+                                     mask, h->row0 + t + i, 0, &inv[i]);
         }
         round_strip(h->p, h->s, keys, h->Tp);
         tiles_product(x, h->o, Dp, h->p, Tp, h->pairs, Dp, STEP, h->Dp, keys,
@@ -199,7 +199,7 @@ static void strip_backward(const struct head *h, struct tiles *x, int t,
         float sum =
             n ? row_dot(dout + (t + i) * C, out + (t + i) * C, h->D) : 0;
         softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys, h->scale,
-                             n ? lse[t + i] : 0, sum, mask, h->row0 + t + i);
+                             n ? lse[t + i] : 0, sum, mask, h->row0 + t + i, 0);
     }
     round_strip(h->p, h->ds, keys, h->Tp);
     tiles_product(x, h->o, Dp, h->p, Tp, h->pairs, Dp, STEP, h->Dp, keys, 0);

@@ -2,16 +2,15 @@
 // Part of kernels.c.
 
 static void embed(void *out_, const void *wte_, const void *wpe_,
-                  const int32_t *x, int B, int T, int C,
+                  const int32_t *x, size_t rows, int T, int C,
                   const struct mask *mask)
 {
     real *out = out_;
     const real *wte = wte_, *wpe = wpe_;
-    size_t rows = (size_t)B * T;
 #pragma omp parallel for
     for (size_t r = 0; r < rows; r++) {
         const real *token = wte + (size_t)x[r] * C;
-        const real *place = wpe + r % T * C;
+        const real *place = wpe + mask_place(mask, r) % T * C;
         uint32_t key = mask_row(mask, r);
         bool drop = mask->threshold > 0;
 #pragma omp simd
@@ -45,7 +44,7 @@ static void embed_places(void *out_, const float *words, const void *wpe_,
 #pragma omp parallel for
     for (size_t r = 0; r < rows; r++) {
         const float *word = words + r * C;
-        const real *place = wpe + (mask->row + r) % T * C;
+        const real *place = wpe + mask_place(mask, r) % T * C;
         uint32_t key = mask_row(mask, r);
         bool drop = mask->threshold > 0;
 #pragma omp simd
@@ -59,11 +58,10 @@ static void embed_places(void *out_, const float *words, const void *wpe_,
 // A token may occur in many rows. Threads divide the columns, not the rows, so
 // no two threads write the same number and every sum has one order.
 static void embed_backward(float *dwte, float *dwpe, const void *dout_,
-                           const int32_t *x, struct words here, int B, int T,
-                           int C, bool add, const struct mask *mask)
+                           const int32_t *x, struct words here, size_t rows,
+                           int T, int C, bool add, const struct mask *mask)
 {
     const real *dout = dout_;
-    size_t rows = (size_t)B * T;
 #pragma omp parallel for
     for (int first = 0; first < C; first += STRIP) {
         int n = C - first < STRIP ? C - first : STRIP;
@@ -76,7 +74,7 @@ static void embed_backward(float *dwte, float *dwpe, const void *dout_,
             int word = x[r] - here.first;
             bool is_here = word >= 0 && word < here.n;
             float *token = is_here ? dwte + (size_t)word * C + first : others;
-            float *place = dwpe + r % T * C + first;
+            float *place = dwpe + mask_place(mask, r) % T * C + first;
             uint32_t key = mask_row(mask, r);
             bool drop = mask->threshold > 0;
 #pragma omp simd

@@ -5,8 +5,7 @@
 // below 3e-7 for x in [-87, 88]; below -87 the result is about 1e-38, above 88
 // it stays near 1.6e38. NaN stays NaN.
 
-#ifndef MODEL_CPU_EXP_H
-#define MODEL_CPU_EXP_H
+#pragma once
 
 #include "base/half.h"
 
@@ -29,5 +28,3 @@ static inline float exp_of(float x)
     p = p * r + 1.0f;
     return p * bits_float((float_bits(shifted) + 127) << 23);
 }
-
-#endif

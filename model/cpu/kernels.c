@@ -23,13 +23,14 @@
 #include "model/cpu/norm.c"
 
 #include "model/cpu/attention_rows.c"
+#include "model/cpu/tile.c"
+
+#include "model/cpu/attention_block.c"
 #if defined(KERNELS_TILES)
 #include "model/cpu/tiles.h"
 
 #include "model/cpu/attention_tiles.c"
 #else
-#include "model/cpu/tile.c"
-
 #include "model/cpu/attention.c"
 #endif
 
@@ -50,6 +51,8 @@ const struct kernels KERNELS_TABLE = {
     .gelu_backward = gelu_backward,
     .attention = attention,
     .attention_backward = attention_backward,
+    .attention_block = attention_block,
+    .attention_block_backward = attention_block_backward,
     .loss = loss,
     .loss_parts = loss_parts,
     .loss_joined = loss_joined,
@@ -63,4 +66,6 @@ const struct kernels KERNELS_TABLE = {
     .settle = settle,
     .add_parts = add_gathered,
     .transpose = transpose,
+    .copy_columns = copy_columns,
+    .cast_columns = cast_columns,
 };

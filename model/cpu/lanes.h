@@ -4,17 +4,19 @@
 // For loads and stores of 16-bit numbers the compiler makes long shuffles, and
 // a division takes 16 to 24 cycles a vector. So the loops that matter use
 // `lanes`, which are LANES floats, with conversions, an exponential and a
-// reciprocal. The code is plain C for any machine; AVX2 and AVX-512 intrinsics
-// replace what C cannot express. lanes_load_part() loads the end of a row that
-// does not fill a vector.
+// reciprocal. The code is plain C for any machine; intrinsics of AVX2, AVX-512
+// and NEON replace what C cannot express. lanes_load_part() loads the end of a
+// row that does not fill a vector. There is nothing for ARM's SVE: its vectors
+// have 128 bits, as NEON's, on all processors but a few.
 
-#ifndef MODEL_CPU_LANES_H
-#define MODEL_CPU_LANES_H
+#pragma once
 
 #include "model/cpu/real.h"
 
 #if defined(__AVX__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 #include <string.h>
 
@@ -75,6 +77,12 @@ static inline lanes lanes_load(const real *p)
     return *(const lanes *)p;
 #elif REAL_FORMAT == REAL_BF16
     return (lanes)(lanes_widen(*(const lanes_half *)p) << 16);
+#elif defined(__AVX512F__)
+    return (lanes)_mm512_cvtph_ps((__m256i) * (const lanes_half *)p);
+#elif defined(__F16C__)
+    return (lanes)_mm256_cvtph_ps((__m128i) * (const lanes_half *)p);
+#elif defined(__aarch64__)
+    return (lanes)vcvt_f32_f16((float16x4_t) * (const lanes_half *)p);
 #else
     lanes x;
     for (int i = 0; i < LANES; i++)
@@ -97,6 +105,12 @@ static inline void lanes_store(real *p, lanes x)
     lanes_bits rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
     rounded = (nan & (u >> 16 | 0x40)) | (~nan & rounded);
     *(lanes_half *)p = lanes_narrow(rounded);
+#elif defined(__AVX512F__)
+    *(lanes_half *)p = (lanes_half)_mm512_cvtps_ph((__m512)x, 0);
+#elif defined(__F16C__)
+    *(lanes_half *)p = (lanes_half)_mm256_cvtps_ph((__m256)x, 0);
+#elif defined(__aarch64__)
+    *(lanes_half *)p = (lanes_half)vcvt_f16_f32((float32x4_t)x);
 #else
     for (int i = 0; i < LANES; i++)
         p[i] = store(x[i]);
@@ -136,14 +150,19 @@ static inline void lanes_put(real *row, int c, int n, lanes x)
 
 // ---- arithmetic
 
+// x where the mask's bits are ones, and y where they are zeros.
+static inline lanes lanes_where(lanes_int mask, lanes x, lanes y)
+{
+    return (lanes)((mask & (lanes_int)x) | (~mask & (lanes_int)y));
+}
+
 // The first n lanes of x, then those of y.
 static inline lanes lanes_choose(int n, lanes x, lanes y)
 {
     lanes_int index;
     for (int i = 0; i < LANES; i++)
         index[i] = i;
-    lanes_bits first = (lanes_bits)(index < n);
-    return (lanes)((first & (lanes_bits)x) | (~first & (lanes_bits)y));
+    return lanes_where(index < n, x, y);
 }
 
 // The larger of x and low, and the smaller of x and high; x if it is NaN.
@@ -154,9 +173,7 @@ static inline lanes lanes_at_least(lanes x, float low)
 #elif defined(__AVX__)
     return (lanes)_mm256_max_ps(_mm256_set1_ps(low), (__m256)x);
 #else
-    for (int i = 0; i < LANES; i++)
-        x[i] = x[i] < low ? low : x[i];
-    return x;
+    return lanes_where(x < low, lanes_all(low), x);
 #endif
 }
 
@@ -167,9 +184,7 @@ static inline lanes lanes_at_most(lanes x, float high)
 #elif defined(__AVX__)
     return (lanes)_mm256_min_ps(_mm256_set1_ps(high), (__m256)x);
 #else
-    for (int i = 0; i < LANES; i++)
-        x[i] = x[i] > high ? high : x[i];
-    return x;
+    return lanes_where(x > high, lanes_all(high), x);
 #endif
 }
 
@@ -180,15 +195,13 @@ static inline lanes lanes_max(lanes a, lanes b)
 #elif defined(__AVX__)
     return (lanes)_mm256_max_ps((__m256)a, (__m256)b);
 #else
-    for (int i = 0; i < LANES; i++)
-        a[i] = a[i] > b[i] ? a[i] : b[i];
-    return a;
+    return lanes_where(a > b, a, b);
 #endif
 }
 
 // 1 / x for 2^-126 <= |x| < 2^126: an estimate r of about 12 bits or more, and
 // one step of Newton's method, r (2 - x r), which doubles the number of correct
-// bits.
+// bits. NEON's estimate has 8 bits, so it takes two steps.
 static inline lanes lanes_reciprocal(lanes x)
 {
 #if defined(__AVX512F__)
@@ -196,6 +209,10 @@ static inline lanes lanes_reciprocal(lanes x)
     return r * (2.0f - x * r);
 #elif defined(__AVX__)
     lanes r = (lanes)_mm256_rcp_ps((__m256)x);
+    return r * (2.0f - x * r);
+#elif defined(__aarch64__)
+    lanes r = (lanes)vrecpeq_f32((float32x4_t)x);
+    r = r * (2.0f - x * r);
     return r * (2.0f - x * r);
 #else
     return 1.0f / x;
@@ -282,11 +299,17 @@ static inline void lanes_transpose(float *out, size_t ldo, const float *in,
         _mm512_storeu_ps(o + 8 * ldo, _mm512_shuffle_f32x4(even0, even1, 0xdd));
         _mm512_storeu_ps(o + 12 * ldo, _mm512_shuffle_f32x4(odd0, odd1, 0xdd));
     }
+#elif defined(__aarch64__)
+    float32x4x2_t even = vzipq_f32(vld1q_f32(in), vld1q_f32(in + 2 * ldi));
+    float32x4x2_t odd = vzipq_f32(vld1q_f32(in + ldi), vld1q_f32(in + 3 * ldi));
+    for (int half = 0; half < 2; half++) {
+        float32x4x2_t columns = vzipq_f32(even.val[half], odd.val[half]);
+        vst1q_f32(out + 2 * half * ldo, columns.val[0]);
+        vst1q_f32(out + (2 * half + 1) * ldo, columns.val[1]);
+    }
 #else
     for (int c = 0; c < LANES; c++)
         for (int r = 0; r < LANES; r++)
             out[c * ldo + r] = in[r * ldi + c];
 #endif
 }
-
-#endif

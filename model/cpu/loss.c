@@ -7,9 +7,12 @@
 
 static float row_max(const float *l, int n)
 {
-    float max = l[0];
-#pragma omp simd reduction(max : max)
-    for (int j = 0; j < n; j++)
+    lanes top = lanes_all(l[0]);
+    int j = 0;
+    for (; j + LANES <= n; j += LANES)
+        top = lanes_max(*(const lanes *)(l + j), top);
+    float max = lanes_largest(top);
+    for (; j < n; j++)
         max = l[j] > max ? l[j] : max;
     return max;
 }

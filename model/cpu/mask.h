@@ -5,16 +5,21 @@
 // alone, so backward computes the same mask again. The cost is one 64-bit mix
 // for each row and one 32-bit hash for each element, which vectorises.
 
-#ifndef MODEL_CPU_MASK_H
-#define MODEL_CPU_MASK_H
+#pragma once
 
 #include "base/rng.h"
 #include "model/kernels.h"
 
+// The number of a tensor's row among the rows of all workers.
+static inline uint64_t mask_place(const struct mask *m, uint64_t row)
+{
+    return zigzag_row(&m->place, m->row + row);
+}
+
 // The row's own 32-bit key.
 static inline uint32_t mask_row(const struct mask *m, uint64_t row)
 {
-    return (uint32_t)(rng_key(m->key, m->row + row) >> 32);
+    return (uint32_t)(rng_key(m->key, mask_place(m, row)) >> 32);
 }
 
 // 0 if element i is dropped, 1 / (1 - rate) if it is kept.
@@ -26,5 +31,3 @@ static inline float mask_at(const struct mask *m, uint32_t row, uint32_t i)
     h ^= h >> 16;
     return h >= m->threshold ? m->keep : 0.0f;
 }
-
-#endif

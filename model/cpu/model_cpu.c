@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "model/cpu/product.h"
+#include "model/pieces.h"
 #include "model/state.h"
 
 #include <omp.h>
@@ -73,8 +74,8 @@ static void cpu_layout(struct model *m, struct arena *a, size_t rows)
                      ? m->logits
                      : arena_alloc(a, logits, dtype_bytes(job->precision));
     m->scratch =
-        arena_floats(a, m->threads * attention_scratch(job->tokens, g->channels,
-                                                       g->heads));
+        arena_floats(a, m->threads * attention_scratch(pieces_longest(job),
+                                                       g->channels, g->heads));
     if (job->train)
         m->partial =
             arena_floats(a, m->threads * 4 * partial_width(g->channels));
@@ -242,7 +243,6 @@ static int cpu_fetch(struct model *m, void *to, const void *from, size_t bytes)
 
 const struct model_ops model_cpu = {
     .device = "cpu",
-    .borrows = true,
     .line = LINE,
     .open = cpu_open,
     .close = cpu_close,

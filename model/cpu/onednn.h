@@ -2,8 +2,7 @@
 // The different code is in onednn_2.c (Debian 12) and onednn_3.c (Debian 13),
 // and CMake takes one of them.
 
-#ifndef MODEL_CPU_ONEDNN_H
-#define MODEL_CPU_ONEDNN_H
+#pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ static inline int onednn_shape(const struct onednn_matrix *m, dnnl_dims_t dims,
     strides[n++] = m->transposed ? m->rows : 1;
     return n;
 }
-
-#endif

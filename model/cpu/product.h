@@ -12,8 +12,7 @@
 // the same few lines of the cache. In bf16, and for fewer rows, the library
 // alone is as fast (docs/cpu.md).
 
-#ifndef MODEL_CPU_PRODUCT_H
-#define MODEL_CPU_PRODUCT_H
+#pragma once
 
 #include "model/kernels.h"
 #include "model/product_job.h"
@@ -42,5 +41,3 @@ void product_close(struct product **p);
 // Computes a product on all threads of the OpenMP team. Rows are contiguous. Of
 // the epilogues it does the bias alone.
 void product_run(struct product *p, const struct product_job *j);
-
-#endif

@@ -4,8 +4,7 @@
 // Arithmetic is always fp32: load() widens, store() rounds to nearest even.
 // Neither has a branch, so every loop that calls them vectorises.
 
-#ifndef MODEL_CPU_REAL_H
-#define MODEL_CPU_REAL_H
+#pragma once
 
 #include "base/half.h"
 
@@ -43,6 +42,25 @@ static inline real store(float x)
     return (real)((u & 0x7fffffff) > 0x7f800000 ? (u >> 16 | 0x40) : rounded);
 }
 
+#elif defined(__aarch64__) // the compiler has the format, in vectors too
+
+typedef uint16_t real;
+
+static inline float load(real x)
+{
+    __fp16 h;
+    memcpy(&h, &x, sizeof h);
+    return h;
+}
+
+static inline real store(float x)
+{
+    __fp16 h = (__fp16)x;
+    real r;
+    memcpy(&r, &h, sizeof r);
+    return r;
+}
+
 #else
 
 typedef uint16_t real;
@@ -69,7 +87,5 @@ static inline real store(float x)
     h = u > 0x7f800000 ? 0x7e00 : h;              // NaN stays NaN
     return (real)(sign | h);
 }
-
-#endif
 
 #endif

@@ -2,8 +2,7 @@
 // 64-bit ARM, where oneDNN has only reference code (a product of 96 x 96 x 96
 // takes 6.2 times the instructions: docs/machines.md).
 
-#ifndef MODEL_CPU_SGEMM_H
-#define MODEL_CPU_SGEMM_H
+#pragma once
 
 #include "base/base.h"
 
@@ -43,5 +42,3 @@ static inline void sgemm(bool ta, bool tb, int m, int n, int k,
                      right, ldb, add ? 1 : 0, out, ldc) == dnnl_success);
 #endif
 }
-
-#endif

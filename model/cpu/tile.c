@@ -2,15 +2,15 @@
 //
 //     C (M x N) = (or +=) A (M x K) B (K x N)
 //
-// A block of TILE_ROWS x 2 vectors of C stays in registers while k runs. A is
+// A block of STRIP_ROWS x 2 vectors of C stays in registers while k runs. A is
 // read one number at a time, so it may be transposed at no cost: its strides
 // are arguments. B and C have contiguous rows. M is a multiple of 8 and N of
 // 16: attention pads its scratch with zeros. Part of kernels.c.
 
-#if defined(__AVX512F__)
-enum { TILE_ROWS = 8 };
+#if defined(__AVX512F__) || defined(__aarch64__) // 32 vector registers
+enum { STRIP_ROWS = 8 };
 #else
-enum { TILE_ROWS = 4 };
+enum { STRIP_ROWS = 4 };
 #endif
 
 struct operand {
@@ -18,14 +18,14 @@ struct operand {
     size_t row, col; // strides
 };
 
-// TILE_ROWS x (vectors * LANES) of C; `vectors` is a constant where inlined.
+// STRIP_ROWS x (vectors * LANES) of C; `vectors` is a constant where inlined.
 static inline __attribute__((always_inline)) void
 tile_block(float *c, size_t ldc, struct operand a, const float *b, size_t ldb,
            int K, bool add, const int vectors)
 {
-    lanes sum[TILE_ROWS][2];
+    lanes sum[STRIP_ROWS][2];
 #pragma GCC unroll 8
-    for (int i = 0; i < TILE_ROWS; i++)
+    for (int i = 0; i < STRIP_ROWS; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             sum[i][v] = add ? *(lanes *)(c + i * ldc + v * LANES) : (lanes){0};
@@ -34,7 +34,7 @@ tile_block(float *c, size_t ldc, struct operand a, const float *b, size_t ldb,
         lanes b0 = *(const lanes *)row;
         lanes b1 = vectors > 1 ? *(const lanes *)(row + LANES) : b0;
 #pragma GCC unroll 8
-        for (int i = 0; i < TILE_ROWS; i++) {
+        for (int i = 0; i < STRIP_ROWS; i++) {
             float x = left[i * a.row];
             sum[i][0] += x * b0;
             if (vectors > 1)
@@ -42,7 +42,7 @@ tile_block(float *c, size_t ldc, struct operand a, const float *b, size_t ldb,
         }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < TILE_ROWS; i++)
+    for (int i = 0; i < STRIP_ROWS; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             *(lanes *)(c + i * ldc + v * LANES) = sum[i][v];
@@ -62,8 +62,8 @@ static void tile_product(float *c, size_t ldc, struct operand a, const float *b,
 {
     bool add = shape == KEYS;
     for (int j = 0; j < N; j += 2 * LANES)
-        for (int i = 0; i < M; i += TILE_ROWS) {
-            int end = t + i + TILE_ROWS; // end of the visible keys
+        for (int i = 0; i < M; i += STRIP_ROWS) {
+            int end = t + i + STRIP_ROWS; // end of the visible keys
             int from = shape == KEYS && i > t ? i - t : 0;
             int to = shape == VALUES && end < K ? end : K;
             if (shape == SCORES && j >= end)

@@ -20,8 +20,7 @@
 // that compute the same, for tests on machines without AMX. Attention was only
 // tested with tiles_plain.h, because no machine at hand has AMX.
 
-#ifndef MODEL_CPU_TILES_H
-#define MODEL_CPU_TILES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ static void tiles_product(struct tiles *x, float *c, size_t ldc,
             tile_store(x, 3, lower + TILE_ROWS, row_c);
         }
 }
-
-#endif

@@ -5,8 +5,7 @@
 // read memory (GCC 12). The compiler might move earlier stores behind such
 // loads.
 
-#ifndef MODEL_CPU_TILES_AMX_H
-#define MODEL_CPU_TILES_AMX_H
+#pragma once
 
 // Empty, because the tiles are registers of the processor.
 struct tiles {
@@ -41,5 +40,3 @@ static inline void tile_release(struct tiles *x)
         (void)(x);                                                             \
         __asm__ volatile(__VA_ARGS__);                                         \
     } while (0)
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Where the processor would raise an exception, a CHECK fails.
 
-#ifndef MODEL_CPU_TILES_PLAIN_H
-#define MODEL_CPU_TILES_PLAIN_H
+#pragma once
 
 #include "base/base.h"
 #include "base/half.h"
@@ -103,5 +102,3 @@ static inline void tile_dot(struct tiles *x, int c, int a, int b)
             memcpy(at, &old, sizeof old);
         }
 }
-
-#endif

@@ -1,8 +1,7 @@
 // attention.cuh - what attention forward and backward share: the place of a
 // head in its tensors, and tiles of rows in shared memory.
 
-#ifndef MODEL_CUDA_ATTENTION_CUH
-#define MODEL_CUDA_ATTENTION_CUH
+#pragma once
 
 #include "model/cuda/kernels_cuda.h"
 #include "model/cuda/mask.cuh"
@@ -224,5 +223,3 @@ template <typename F> void by_head(int D, F f)
     else
         f(constant<128>());
 }
-
-#endif

@@ -7,6 +7,7 @@
 #include "model/cuda/dnn.h"
 
 #include "base/base.h"
+#include "base/library.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -27,16 +28,12 @@ static int too_old(size_t version)
                 version / 100 % 100, version % 100, LOCKSTEP_CUDA_MAJOR);
 }
 
-// Finds a function's address. memcpy stores it, since ISO C has no cast from a
-// pointer to data to a pointer to a function.
 static int find_function(const struct dnn *dnn, const char *name, void *slot)
 {
-    void *at = dlsym(dnn->library, name);
-    if (!at)
+    if (library_find(dnn->library, name, slot))
         return fail("attention=cudnn: " NAME " has no %s; try: another "
                     "version, or attention=ours",
                     name);
-    memcpy(slot, &at, sizeof at);
     return 0;
 }
 

@@ -5,8 +5,7 @@
 // below are those of cudnn_graph.h. They are the same in every cuDNN 9;
 // tests/cudnn_numbers.c compares them with the header if that is installed.
 
-#ifndef MODEL_CUDA_DNN_H
-#define MODEL_CUDA_DNN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -169,5 +168,3 @@ void dnn_close(struct dnn *dnn);
 // fail("attention=cudnn: cuDNN 9.8.0 on GPU: WHAT: STATUS (cuDNN's own reason);
 // try: attention=ours"), which is -1. A status of 0 is left out.
 int dnn_fail(const struct dnn *dnn, const char *what, int status);
-
-#endif

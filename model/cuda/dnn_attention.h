@@ -6,8 +6,7 @@
 // for attention without dropout: it would drop other probabilities than
 // attention.cu and the CPU do.
 
-#ifndef MODEL_CUDA_DNN_ATTENTION_H
-#define MODEL_CUDA_DNN_ATTENTION_H
+#pragma once
 
 #include "model/cuda/kernels_cuda.h"
 
@@ -48,5 +47,3 @@ void dnn_attention_forward(const struct dnn_attention *a, void *out, float *lse,
 void dnn_attention_backward(const struct dnn_attention *a, void *dqkv,
                             float *row_sum, const void *dout, const void *out,
                             const float *lse, const void *qkv);
-
-#endif

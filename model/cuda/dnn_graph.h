@@ -9,8 +9,7 @@
 // After a call has failed, all later calls do nothing. So a caller may describe
 // a whole graph and check only the result of dnn_graph_plan().
 
-#ifndef MODEL_CUDA_DNN_GRAPH_H
-#define MODEL_CUDA_DNN_GRAPH_H
+#pragma once
 
 #include "model/cuda/dnn.h"
 
@@ -92,5 +91,3 @@ int dnn_graph_plan(struct dnn_graph *g);
 // memory. Returns 0, or a cudnnStatus_t.
 int dnn_graph_run(const struct dnn_graph *g, int n, const int64_t *ids,
                   void *const *pointers, void *workspace);
-
-#endif

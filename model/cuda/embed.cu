@@ -138,10 +138,9 @@ __global__ void places_kernel(float *dwpe, const T *dout, int B, int C,
 }
 
 void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,
-                const void *wpe, const int32_t *x, int B, int T, int C,
+                const void *wpe, const int32_t *x, size_t rows, int T, int C,
                 const struct mask *mask)
 {
-    size_t rows = (size_t)B * T;
     struct mask m = *mask;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
@@ -174,9 +173,9 @@ void cuda_embed_places(void *queue, enum dtype format, void *out,
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
         places_after_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
-                            (cudaStream_t)queue>>>((real *)out, words,
-                                                   (const real *)wpe, rows, T,
-                                                   C, m);
+                              (cudaStream_t)queue>>>((real *)out, words,
+                                                     (const real *)wpe, rows, T,
+                                                     C, m);
     });
     CU(cudaGetLastError());
 }
@@ -191,10 +190,10 @@ void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
         if (t.kinds) // a slice may have none
-            tokens_kernel<<<
-            dim3((unsigned)t.kinds, blocks_for((size_t)C, TOKEN_THREADS * 4)),
-            TOKEN_THREADS, 0, (cudaStream_t)queue>>>(dwte, (const real *)dout,
-                                                     t, C, m);
+            tokens_kernel<<<dim3((unsigned)t.kinds,
+                                 blocks_for((size_t)C, TOKEN_THREADS * 4)),
+                            TOKEN_THREADS, 0, (cudaStream_t)queue>>>(
+                dwte, (const real *)dout, t, C, m);
         places_kernel<<<(unsigned)T, THREADS, 0, (cudaStream_t)queue>>>(
             dwpe, (const real *)dout, B, C, add, m);
     });

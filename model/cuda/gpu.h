@@ -1,7 +1,6 @@
 // gpu.h - what only a model on a GPU has.
 
-#ifndef MODEL_CUDA_GPU_H
-#define MODEL_CUDA_GPU_H
+#pragma once
 
 #include "model/cuda/kernels_cuda.h"
 #include "model/cuda/product_cuda.h"
@@ -39,5 +38,3 @@ void cuda_kernels_end(void);
 // cuDNN take it.
 struct cuda_attention cuda_attention_of(const struct model *m,
                                         const struct attention *a);
-
-#endif

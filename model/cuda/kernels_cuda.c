@@ -33,9 +33,9 @@ static enum dtype format(void)
 }
 
 static void embed(void *out, const void *wte, const void *wpe, const int32_t *x,
-                  int B, int T, int C, const struct mask *mask)
+                  size_t rows, int T, int C, const struct mask *mask)
 {
-    cuda_embed(gpu()->queue, format(), out, wte, wpe, x, B, T, C, mask);
+    cuda_embed(gpu()->queue, format(), out, wte, wpe, x, rows, T, C, mask);
 }
 
 static void embed_words(float *out, const void *wte, const int32_t *x,
@@ -53,12 +53,13 @@ static void embed_places(void *out, const float *words, const void *wpe,
 
 // The rows by token come from cuda_tokens_sort().
 static void embed_backward(float *dwte, float *dwpe, const void *dout,
-                           const int32_t *x, struct words here, int B, int T,
-                           int C, bool add, const struct mask *mask)
+                           const int32_t *x, struct words here, size_t rows,
+                           int T, int C, bool add, const struct mask *mask)
 {
     (void)x, (void)here;
     cuda_embed_backward(gpu()->queue, format(), dwte, dwpe, dout,
-                        &gpu()->tokens, B, T, C, add, mask);
+                        &gpu()->tokens, (int)(rows / (size_t)T), T, C, add,
+                        mask);
 }
 
 static void norm(void *sum, void *out, float *mean, float *rstd,

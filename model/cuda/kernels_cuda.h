@@ -6,8 +6,7 @@
 // operations before it. Pointers are to device memory. The number of channels
 // is a multiple of 8, so every row can be loaded 16 bytes at a time.
 
-#ifndef MODEL_CUDA_KERNELS_CUDA_H
-#define MODEL_CUDA_KERNELS_CUDA_H
+#pragma once
 
 #include "base/half.h"
 #include "model/kernels.h"
@@ -52,7 +51,7 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
 
 // embed.cu
 void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,
-                const void *wpe, const int32_t *x, int B, int T, int C,
+                const void *wpe, const int32_t *x, size_t rows, int T, int C,
                 const struct mask *mask);
 // A slice's rows of the tokens, or zeros; and the places added to the sum over
 // slices, with the mask.
@@ -136,6 +135,4 @@ void cuda_add_parts(void *queue, float *out, const float *parts, int count,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -7,6 +7,7 @@
 #include "model/cuda/lt.h"
 
 #include "base/base.h"
+#include "base/library.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -25,14 +26,10 @@ static void *find_library(void)
     return library;
 }
 
-// Finds a function's address. memcpy stores it, since ISO C has no cast from a
-// pointer to data to a pointer to a function.
 static int find_function(const struct lt *lt, const char *name, void *slot)
 {
-    void *at = dlsym(lt->library, name);
-    if (!at)
+    if (library_find(lt->library, name, slot))
         return fail("model: cuBLASLt has no %s", name);
-    memcpy(slot, &at, sizeof at);
     return 0;
 }
 

@@ -4,8 +4,7 @@
 // would need a quarter of a second and 150 MiB more. So it is loaded by name
 // when it is needed.
 
-#ifndef MODEL_CUDA_LT_H
-#define MODEL_CUDA_LT_H
+#pragma once
 
 #include <cublasLt.h>
 
@@ -36,5 +35,3 @@ struct lt {
 // fail(); call lt_close() in both cases.
 int lt_open(struct lt *lt);
 void lt_close(struct lt *lt);
-
-#endif

@@ -2,8 +2,7 @@
 // as in model/cpu/mask.h and base/rng.h, so that both devices drop the same
 // elements.
 
-#ifndef MODEL_CUDA_MASK_CUH
-#define MODEL_CUDA_MASK_CUH
+#pragma once
 
 #include "model/kernels.h"
 
@@ -30,5 +29,3 @@ __device__ inline float mask_at(const struct mask &m, uint32_t row, uint32_t i)
     h ^= h >> 16;
     return h >= m.threshold ? m.keep : 0.0f;
 }
-
-#endif

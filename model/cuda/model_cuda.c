@@ -350,9 +350,12 @@ static int gpu_open(struct model *m)
     return job->cudnn ? open_dnn(m) : 0;
 }
 
+// Without a lender's blocks there is nothing to multiply yet: then the first
+// step times its products.
 static int gpu_ready(struct model *m)
 {
-    return m->job.tune && m->job.train ? time_products(m) : 0;
+    bool lent = m->job.lent_weights || m->job.lent_grads;
+    return m->job.tune && m->job.train && !lent ? time_products(m) : 0;
 }
 
 static void close_sent(struct gpu *g, struct gpu_sent *s)

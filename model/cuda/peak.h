@@ -1,7 +1,6 @@
 // peak.h - the highest rate of a GPU's matrix products, in FLOP/s.
 
-#ifndef MODEL_CUDA_PEAK_H
-#define MODEL_CUDA_PEAK_H
+#pragma once
 
 #include "model/model.h"
 
@@ -15,5 +14,3 @@ int cuda_draw(struct device *d, enum dtype format, void *to, size_t n);
 
 // model_peak() on a GPU.
 int cuda_peak(const struct model_job *job, struct model_peak *out);
-
-#endif

@@ -190,16 +190,32 @@ static void stop(const struct cuda_product *p, const struct product_job *j,
     abort(); // so the launcher sees a lost rank and stops the others
 }
 
+// Whether a product may have cuBLASLt's epilogue. GELU and its gradient in fp32
+// have none: cuBLASLt computes tanh() by the GPU's approximation. With CUDA
+// 13.1's library on an H200 its GELU was off by 4e-5 where products are exact
+// to 4e-6 (`ctest -R cuda_products`). In 16 bits and TF32 rounding hides this.
+//
 // A bias gradient is a kernel of ours, unless cuBLASLt's was timed and is
 // faster. cuBLASLt's is an epilogue of the product for the weight gradient.
 // That product has a small output, and its sum over all tokens must be split to
-// keep the GPU busy. An epilogue seldom allows that, and BGRADA is reported to
-// be slow (NVIDIA/CUDALibrarySamples, issue 90); neither was measured here. The
-// epilogue overwrites its output, and cannot add to it.
+// keep the GPU busy. The epilogue overwrites its output, and cannot add to it:
+// so with accum= a first micro-batch would not have the bits of the others. On
+// an H200 it was the faster way for all weights of a layer (docs/gpu.md).
 static bool may_fuse(const struct cuda_product *p, const struct product_job *j)
 {
-    return j->epilogue == EPILOGUE_BIAS_GRAD ? p->timed && !j->add
-                                             : j->epilogue != EPILOGUE_NONE;
+    bool exact = p->maker.format == DTYPE_F32 && !p->maker.tf32;
+    switch (j->epilogue) {
+    case EPILOGUE_NONE:
+        return false;
+    case EPILOGUE_BIAS:
+        return true;
+    case EPILOGUE_GELU:
+    case EPILOGUE_DGELU:
+        return !exact;
+    case EPILOGUE_BIAS_GRAD:
+        return p->timed && !j->add;
+    }
+    return false;
 }
 
 // Returns the time, in ns, of a product as r describes it, with the kernels

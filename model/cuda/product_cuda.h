@@ -2,12 +2,12 @@
 //
 // Bias, GELU and GELU's gradient are epilogues of a product, so that a result
 // is written to memory once. If cuBLASLt has no such epilogue for the format or
-// this GPU, a kernel of ours follows the product instead; the caller cannot
-// tell. A bias gradient also uses a kernel of ours, unless cuBLASLt's epilogue
-// was timed and is faster. Sums are fp32 in every format.
+// this GPU, or one that is less exact than the format (GELU in fp32), a kernel
+// of ours follows the product instead; the caller cannot tell. A bias gradient
+// also uses a kernel of ours, unless cuBLASLt's epilogue was timed and is
+// faster. Sums are fp32 in every format.
 
-#ifndef MODEL_CUDA_PRODUCT_CUDA_H
-#define MODEL_CUDA_PRODUCT_CUDA_H
+#pragma once
 
 #include "device/device.h"
 #include "model/product_job.h"
@@ -37,5 +37,3 @@ void cuda_product_leave(struct cuda_product *p, int multiprocessors);
 // Puts a product into the compute queue. If it times algorithms, the host waits
 // for them, and no output of the job may overlap an input.
 void cuda_product_run(struct cuda_product *p, const struct product_job *j);
-
-#endif

@@ -1,7 +1,6 @@
 // reduce.cuh - sums over the threads of a warp and of a block.
 
-#ifndef MODEL_CUDA_REDUCE_CUH
-#define MODEL_CUDA_REDUCE_CUH
+#pragma once
 
 enum { WARP = 32, MAX_WARPS = 32 };
 
@@ -26,5 +25,3 @@ template <typename T> __device__ inline T block_sum(T x, T *scratch)
     __syncthreads();
     return warp_sum(lane < blockDim.x / WARP ? scratch[lane] : T(0));
 }
-
-#endif

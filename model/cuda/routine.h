@@ -1,8 +1,7 @@
 // routine.h - cuBLASLt's description of a matrix product, and the algorithms
 // that it offers for the product.
 
-#ifndef MODEL_CUDA_ROUTINE_H
-#define MODEL_CUDA_ROUTINE_H
+#pragma once
 
 #include "model/cuda/lt.h"
 #include "model/cuda/product_cuda.h"
@@ -36,5 +35,3 @@ void routine_destroy(const struct routine_maker *m, const struct routine *r);
 // Sets the epilogue's pointers to those of the job.
 void routine_point(const struct routine_maker *m, const struct routine *r,
                    const struct product_job *j);
-
-#endif

@@ -12,8 +12,7 @@
 // same layout. It is multiplied as TF32 on tensor cores, where the order of k
 // does not matter, or exactly, with numbers from other lanes.
 
-#ifndef MODEL_CUDA_TENSOR_CUH
-#define MODEL_CUDA_TENSOR_CUH
+#pragma once
 
 #include "device/number.cuh"
 
@@ -399,5 +398,3 @@ template <typename F> void by_math(enum dtype format, bool tf32, F f)
     else
         f(math_fp32());
 }
-
-#endif

@@ -40,5 +40,5 @@ def run(ini, out="", fresh=False, **settings):
 def report(study):
     """Writes tables, figures and report.html into the study's folder. Returns what
     `lockstep report` prints."""
-    from .report import finish
+    from .page import finish
     return finish(study, print)

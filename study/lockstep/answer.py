@@ -15,21 +15,24 @@ Then one sentence over all choices, and warnings. No way is known here by name.
 import dataclasses
 import math
 import os
-import re
 
-from .fair import differences, eras, names_of, one_task, task_of
-from .files import number
+from .fair import eras, names_of
+from .files import number, visible
 from .measures import MEASURES, MIB
-from .study import range_of, short_names
+from .same import differences, task_of
+from .study import range_of, short_names, with_way
 
 # A run is disturbed if both limits are exceeded: the share of its computing time
 # in which other programs had its processor, and involuntary switches a second.
 MUCH_TAKEN, MANY_SWITCHES = 0.1, 20
 FEW = 10  # steps; a median of fewer may be the first one's
+WHOLE = 0.995  # share of tokens; shown as 100%
 HELD_UP = (("exposed_s_per_step", "its link is busy"),  # what a worker does meanwhile
            ("wait_s_per_step", "it waits for others"),
            ("bubble_s_per_step", "it waits for other stages"),
-           ("join_s_per_step", "it waits for the sums of its slices"))
+           ("join_s_per_step", "it waits for other slices or pieces"))
+WORKS = (("computing_s_per_step", "it computes"), ("data_s_per_step", "it waits for data"),
+         ("other_s_per_step", "it does what is not measured"))
 
 
 @dataclasses.dataclass
@@ -37,7 +40,11 @@ class Sentence:
     """A sentence for the reader."""
     text: str
     numbers: str = ""  # that it stands on
-    warns: bool = False
+
+    @property
+    def warns(self):
+        """Whether it says that numbers may mislead."""
+        return self.text.startswith("Warning: ")
 
     def __str__(self):
         return self.text
@@ -46,7 +53,7 @@ class Sentence:
 def ms(seconds):
     """A time for people: "436 ms", "3.1 ms" or "0.074 ms"."""
     v = 1e3 * seconds
-    return f"{v:.{3 if v < 1 else 1 if v < 10 else 0}f} ms"
+    return f"{v:.{3 if 0 < v < 1 else 1 if 0 < v < 10 else 0}f} ms"
 
 
 def ago(seconds):
@@ -61,6 +68,21 @@ def ago(seconds):
 def _with_range(r, digits):
     text = f"{r.median:{digits}}"
     return text + (f" ({r.least:{digits}} .. {r.most:{digits}})" if r.wide else "")
+
+
+def _numbers(study, cells, *measures, names=None):
+    """The measures of cells, a line for each that has one."""
+    found = []
+    for cell in cells:
+        values = []
+        for m in measures:
+            median, ends = MEASURES[m].text_of(study.range(cell, m))
+            if median != "-":
+                values.append(f"{MEASURES[m].label} {median}" + f" ({ends})" * bool(ends))
+        if values:
+            name = names[cell] if names else cell.short
+            found.append(f"{name}: {', '.join(values)}; n={len(study.of(cell))}")
+    return "\n".join(found)
 
 
 class Choice:
@@ -81,8 +103,8 @@ class Choice:
         ways = {c: self.study.first(c).backend for c in self.cells}
         names = dict(zip(self.cells, short_names([c.shown for c in self.cells])))
         several = len(set(ways.values())) > 1
-        return {c: name if not several or re.search(rf"\b{re.escape(ways[c])}\b", name)
-                else f"{name} [{ways[c]}]" for c, name in names.items()}
+        return {c: with_way(name, ways[c]) if several else name
+                for c, name in names.items()}
 
     def rank(self):
         """Sorts the cells, the best first, and finds those tied with it."""
@@ -121,20 +143,8 @@ class Choice:
 
     def numbers(self, *measures):
         """The numbers of all cells, for a reader who doubts a sentence."""
-        found = []
-        for cell in self.cells:
-            values = []
-            for m in measures or (self.measure,):
-                r = self.range(cell, m)
-                scale = MEASURES[m].scale
-                if r.median is not None:
-                    values.append(f"{MEASURES[m].label} {r.median * scale:.4g}" + (
-                        f" ({r.least * scale:.4g} .. {r.most * scale:.4g})"
-                        if r.wide else ""))
-            if values:
-                found.append(f"{self.who(cell)}: {', '.join(values)}; "
-                             f"n={len(self.study.of(cell))}")
-        return "\n".join(found)
+        return _numbers(self.study, self.cells, *measures or (self.measure,),
+                        names=self.names)
 
     # ---- sentences
 
@@ -193,10 +203,10 @@ class Choice:
         return f"; the next is {self.who(second)}, " + (
             f"which takes {times} as long" if self.timed else f"{times} slower")
 
-    def held_up(self, cell):
-        """[(seconds of a step, what a worker does meanwhile)]"""
-        found = [(self.median(cell, m), what) for m, what in HELD_UP]
-        return [h for h in found if h[0] is not None]
+    def spent(self, cell, kinds):
+        """[(seconds of a step, what a worker does meanwhile)] of the measured kinds."""
+        found = [(self.median(cell, m), what) for m, what in kinds]
+        return [f for f in found if f[0] is not None]
 
     def why(self, cell):
         """Why a cell is last."""
@@ -205,16 +215,24 @@ class Choice:
             "tokens_to_target", "tokens_per_s"))
         if tokens and rate and tokens > 1.05 and tokens > 1 / rate:
             return f": it needs {tokens:.2f} times the tokens of {self.who(best)}"
-        held = sorted(self.held_up(cell), key=lambda h: -h[0])
-        step = self.median(cell, "step_s")
-        if step is None or not held:
+        step, first_step = (self.median(c, "step_s") for c in (cell, best))
+        if step is None or first_step is None:
             return ""
-        # Is it held up longer than the first, or does it compute longer?
-        idle, first_idle = (sum(v for v, _ in self.held_up(c)) for c in (cell, best))
-        computes = self.median(best, "step_s") - first_idle
-        if step - idle - computes > max(0, idle - first_idle):
-            return (f": it computes for {ms(step - idle)} of each step's {ms(step)}, "
-                    f"{self.who(best)} for {ms(computes)}")
+        share, first_share = (self.median(c, "trained_share") for c in (cell, best))
+        if share and first_share and first_share / share > max(1.05, step / first_step):
+            return (f": its gradients have {100 * share:.0f}% of the tokens that it read, "
+                    f"those of {self.who(best)} {100 * first_share:.0f}%")
+        held = sorted(self.spent(cell, HELD_UP), key=lambda h: -h[0])
+        if not held or step <= first_step:
+            return ""
+        # Is it held up longer than the first, or does it work longer?
+        idle, first_idle = (sum(v for v, _ in self.spent(c, HELD_UP)) for c in (cell, best))
+        first = {what: v for v, what in self.spent(best, WORKS)}
+        longer, works, what = max(((v - first.get(what, 0), v, what)
+                                   for v, what in self.spent(cell, WORKS)), default=(0, 0, ""))
+        if longer > max(0, idle - first_idle):
+            return (f": {what} for {ms(works)} of each step's {ms(step)}, "
+                    f"{self.who(best)} for {ms(works - longer)}")
         if idle < first_idle:
             return ""
         said = [f"{what} for {ms(v)}" for v, what in held if v > 0.1 * step or v == held[0][0]]
@@ -230,8 +248,9 @@ class Choice:
             ("is slowest", "are slowest")
         text = self.place(self.level(cell, self.ranked), cell, *words)
         return Sentence(text + self.why(cell) + ".",
-                        self.numbers("step_s", *(m for m, _ in HELD_UP),
-                                     "law_exchange_s", "tokens_to_target"))
+                        self.numbers("step_s", *(m for m, _ in WORKS + HELD_UP),
+                                     "law_exchange_s", "tokens_to_target",
+                                     "trained_share"))
 
     def extremes(self, measure, close, form):
         """"50 MiB in all cells", or "from 50 MiB (ring) to 60 MiB (dps)"; "" if no cell
@@ -268,7 +287,10 @@ class Choice:
                 yield Sentence(f"Warning: {self.who(*group)} ran {ago(begin - last)} after "
                                f"{self.who(*before)}{where} and not in turns, so what "
                                "changed on the machine meanwhile is a part of the "
-                               "difference.", warns=True)
+                               "difference.", "\n".join(
+                                   f"{self.who(c)}: " + ", ".join(sorted(
+                                       r.text("started") for r in self.study.of(c)))
+                                   for c in before + group))
             before, last = before + group, end
 
     def sentences(self):
@@ -314,26 +336,49 @@ def choices(study):
              (k == "net" and any(s[k] for s, _ in groups[:1]))]
     tasks = [task_of(study.first(cells[0])) for _, cells in groups]
     model = [k for k in tasks[0] if len({t.get(k) for t in tasks}) > 1] if tasks else []
-    timed = study.target is not None and one_task(study)
     return [Choice(study, cells, {**{k: s[k] or "none" for k in named},
-                                  **{k: task.get(k, "none") for k in model}}, timed)
+                                  **{k: task.get(k, "none") for k in model}},
+                   study.target is not None)
             for (s, cells), task in zip(groups, tasks)]
 
 
-def _over_all(found):
-    """One sentence over several choices."""
-    best = sorted(set.intersection(*({c.names[x] for x in c.tied} for c in found)))
+def _names_over_all(study):
+    """{cell: its name without the values of those keys of [matrix] that make choices}"""
+    def choice(cell):
+        run = study.first(cell)
+        return run.net, run.world, run.global_batch, *task_of(run).items()
+    choosing = set()  # the numbers of these keys
+    for a in range(len(study.experiment.axes)):
+        found = {}
+        for c in study.filled:
+            others = c.named, *(v.name for v in c.values[:a] + c.values[a + 1:])
+            found.setdefault(others, set()).add(choice(c))
+        if any(len(kinds) > 1 for kinds in found.values()):
+            choosing.add(a)
+    names = []
+    for c in study.filled:
+        without = {w for a in choosing for w in c.values[a].name.replace("=?", "=").split(" ")}
+        names.append(" ".join(w for w in c.shown.split(" ") if w not in without))
+    ways = [study.first(c).backend for c in study.filled]
+    return {c: with_way(name, way) if len(set(ways)) > 1 else name or way
+            for c, name, way in zip(study.filled, short_names(names), ways)}
+
+
+def _over_all(study, found):
+    """One sentence over several choices; None if no way is in all of them."""
+    names = _names_over_all(study)
+    if not set.intersection(*({names[x] for x in c.ranked} for c in found)):
+        return None
+    first = [names_of(sorted({names[x] for x in c.tied})) for c in found]
+    best = sorted(set.intersection(*({names[x] for x in c.tied} for c in found)))
     numbers = "\n".join(f"{c.where}: {c.who(*c.tied)}" for c in found)
     if best:
         return Sentence(f"Over all {len(found)} choices {names_of(best)} "
                         f"{'is' if len(best) == 1 else 'are'} first, or too close to the "
                         "first to tell apart.", numbers)
-    where = {}
-    for choice in found:
-        where.setdefault(choice.who(*choice.tied), []).append(choice.where)
     return Sentence("Over all choices no way is always first: " + "; ".join(
-        f"{names} with {', '.join(places)}" for names, places in where.items()) + ".",
-        numbers)
+        f"{who} with {', '.join(c.where for c, w in zip(found, first) if w == who)}"
+        for who in dict.fromkeys(first)) + ".", numbers)
 
 
 # ---- warnings
@@ -366,10 +411,12 @@ def _not_given(study):
             for key, (asked, given) in run.lacks.items():
                 found.setdefault((key, asked, given), {})[cell] = True
     for (key, asked, given), cells in found.items():
-        text = (f"{key}={asked} was asked for and could not be had: "
-                f"{_all_or(study, cells)} ran " + (
-                    "on unshaped links" if given == "unshaped" else f"with {key}={given}"))
-        yield Sentence(f"Warning: {text}.", warns=True)
+        who = _all_or(study, cells)
+        text = f"cores of their own could not be had: the workers of {who} share cores" \
+            if key == "cores" else \
+            f"{key}={asked} was asked for and could not be had: {who} ran " + (
+                "on unshaped links" if given == "unshaped" else f"with {key}={given}")
+        yield Sentence(f"Warning: {text}.")
 
 
 def _unfinished(study):
@@ -377,29 +424,43 @@ def _unfinished(study):
         who = f"{run.cell.short}, repeat {run.repeat}" if study.ini else "The run"
         yield Sentence(f"Warning: {who} was stopped at step {run.steps} of "
                        f"{run.setting('steps')}" + (", so it is left out."
-                       if study.ini else ", so its numbers are of that part."), warns=True)
+                       if study.ini else ", so its numbers are of that part."))
     begun = {id(r.cell) for r in study.runs + study.unfinished}
     lost = [c.short for c in study.cells if id(c) not in begun]
     if lost and study.ini:
         yield Sentence(f"Not run: {names_of(lost)}.")
+    if strays := study.strays() if study.ini else []:
+        more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
+        yield Sentence("Left out, as the experiment no longer has their cell or repeat: "
+                       f"{visible(strays[0])}{more}.", "\n".join(map(visible, strays)))
 
 
 def _unreached(study):
-    if study.target is None or not one_task(study):
+    if study.target is None:
+        if study.experiment.target and study.runs:
+            yield Sentence(f"No cell has the seconds to loss {study.experiment.target:.2f}, "
+                           "since cells have different models or data.")
         return
-    names = [c.short for c in study.filled if not study.first(c).pace and
-             study.range(c, "seconds_to_target").median is None]
-    if names:
-        yield Sentence(f"Loss {study.target:.2f} was not reached by {names_of(names)}.")
+    lost = [c for c in study.filled if not study.first(c).pace and
+            study.range(c, "seconds_to_target").median is None]
+    if lost:
+        yield Sentence(f"Loss {study.target:.2f} was not reached by "
+                       f"{names_of([c.short for c in lost])}.",
+                       _numbers(study, lost, "smooth_loss_nats"))
+
+
+def _load(run):
+    """(threads of workers and servers, cores of the machines). They count as equal
+    machines."""
+    return (run.world * (run.number("threads") or 1) +
+            run.servers * (number(run.setting("server_threads")) or 1),
+            run.hosts * (run.number("machine.cores") or 1))
 
 
 def _expected(run):
     """The share of computing time in which a worker lacks a processor because the
-    job itself has more threads of workers and servers than its machines have cores.
-    They count as equal machines."""
-    cores = run.hosts * (run.number("machine.cores") or 1)
-    threads = run.world * (run.number("threads") or 1) + \
-        run.servers * (number(run.setting("server_threads")) or 1)
+    job itself has more threads than its machines have cores."""
+    threads, cores = _load(run)
     return max(0, 1 - cores / max(1, threads))
 
 
@@ -420,7 +481,7 @@ def _busy(study):
         f"{100 * over(worst):.0f}%. The times of such runs are too long.",
         "\n".join(f"{r.cell.short}, repeat {r.repeat}: "
                   f"{100 * MEASURES['processor_taken_share'].of(r):.0f}% taken, "
-                  f"{100 * _expected(r):.0f}% by the job itself" for r in busy), True)
+                  f"{100 * _expected(r):.0f}% by the job itself" for r in busy))
 
 
 def _crowded(study):
@@ -428,7 +489,19 @@ def _crowded(study):
     if cells:
         yield Sentence("Warning: more threads than cores, so workers share cores and all "
                        "times are longer than on cores of their own: "
-                       f"{_all_or(study, cells)}.", warns=True)
+                       f"{_all_or(study, cells)}.", "\n".join(
+                           "{}: {:.0f} threads, {:.0f} cores".format(
+                               c.short, *_load(study.first(c))) for c in cells))
+
+
+def _dropped(study):
+    found = {c: study.range(c, "trained_share").least for c in study.filled}
+    cells = [c for c, share in found.items() if share is not None and share < WHOLE]
+    if cells:
+        yield Sentence("Not all that was read was trained on: " + names_of([
+            f"{c.short} has {100 * found[c]:.0f}% of the tokens" for c in cells])
+            + ". The others are no part of tokens/s.", _numbers(
+                study, cells, "trained_share", "tokens"))
 
 
 def _few(study):
@@ -436,7 +509,7 @@ def _few(study):
     if cells:
         yield Sentence(f"Warning: few steps. The times of {_all_or(study, cells)} stand on "
                        f"{study.timed_steps(cells)} steps, of which the first is often the "
-                       "slowest; try: steps=20.", warns=True)
+                       "slowest; try: steps=20.", _numbers(study, cells, "timed_steps"))
 
 
 def _remarks(study):
@@ -445,17 +518,18 @@ def _remarks(study):
         run = study.first(cell)
         slept.setdefault(run.pace, []).append(cell)
         if run.mistakes:
-            yield Sentence(f"Warning: {cell.short} is wrong on purpose: {run.mistakes}.",
-                           warns=True)
+            yield Sentence(f"Warning: {cell.short} is wrong on purpose: {run.mistakes}.")
     for pace, cells in slept.items():
         if pace:
             yield Sentence(f"Slept instead of computing (pace={pace} ms), so that bytes and "
                            f"waits are real, but nothing was learned: {_all_or(study, cells)}.")
-    for word, path in (("builds", "revision"), ("processors", "machine.processor")):
-        kinds = {str(r.get(path)) for r in study.runs}
+    for word, of in (("builds", lambda r: r.read["build"]),
+                     ("processors", lambda r: r.text("machine.processor"))):
+        kinds = {of(r) for r in study.runs}
         if len(kinds) > 1:
             yield Sentence(f"Warning: the cells ran with {len(kinds)} different {word}: "
-                           f"{names_of(sorted(kinds))}.", warns=True)
+                           f"{names_of(sorted(kinds))}.", "\n".join(
+                               f"{c.short}: {of(study.first(c))}" for c in study.filled))
 
 
 def _outliers(study):
@@ -471,23 +545,27 @@ def _outliers(study):
             if abs(rate - middle) > max(3 * usual, 0.1 * middle):
                 yield Sentence(f"Outlier (kept in all ranges): {cell.short}, repeat "
                                f"{run.repeat}, has {rate:.0f} tokens/s; the cell's median "
-                               f"is {middle:.0f}.")
+                               f"is {middle:.0f}.", "\n".join(
+                                   f"repeat {r.repeat}: {v:.0f}"
+                                   for r, v in zip(study.of(cell), rates)))
 
 
 def answer(study):
     """All sentences of a study."""
     said = [*_not_given(study), *_merged(study), *_unfinished(study)]
     found = choices(study)
-    alone = [c.cells[0] for c in found if len(c.cells) == 1]
+    alone = [c for c in found if len(c.cells) == 1]
     found = [c for c in found if len(c.ranked) > 1]
     for choice in found:
         said += choice.sentences()
     if len(found) > 1:
-        said.append(_over_all(found))
+        said += filter(None, [_over_all(study, found)])
     if alone and len(study.filled) > 1:
         said.append(Sentence("Not ranked, since no other cell has the same links, workers, "
-                             f"global batch and model: {_all_or(study, alone)}."))
-    for part in _unreached, _busy, _crowded, _few, _remarks, _outliers:
+                             "global batch and model: "
+                             f"{_all_or(study, [c.cells[0] for c in alone])}.",
+                             "\n".join(f"{c.who(*c.cells)}: {c.where}" for c in alone)))
+    for part in _unreached, _busy, _crowded, _dropped, _few, _remarks, _outliers:
         said += part(study)
     if found and not study.repeats:
         said.append(Sentence("Each cell ran once, so the variation of its times is unknown; "

@@ -19,6 +19,7 @@ from .places import share
 LONGEST = 40  # letters of a name
 GREY = "#888888"
 NOTE = "‡ oversubscribed: more threads than cores, so workers share cores"
+FIRST = "the first repeat of each cell"
 # Colours of one figure differ in lightness as well as in hue: they stay different
 # for colour-blind people and in grey print.
 WORKERS = ("#2b6cb0", "#f2b04c", "#222222", "#2ba58d", "#9a3412", "#888888")
@@ -28,7 +29,8 @@ KINDS = {  # of a step's time: computing is blue, communication and waiting oran
     "update": ("#235a97", "update"),
     "slowed": ("#45257a", "slowed on purpose"),
     "exposed": ("#c2410c", "exposed transfer"), "wait": ("#f5b06f", "wait"),
-    "bubble": ("#fbe0bd", "wait for stages"), "join": ("#e2763a", "wait for slices"),
+    "bubble": ("#fbe0bd", "wait for stages"),
+    "join": ("#e2763a", "wait for slices or pieces"),
     "other": ("#e4e4e4", "other"), "gpu_compute": ("#3f8f4f", "GPU computes"),
     "gpu_idle": ("#e4e4e4", "GPU does not"),
     "gpu_comm": ("#c2410c", "GPU in collectives")}

@@ -19,6 +19,7 @@ import sys
 
 from .drawing import colour_of
 from .files import Error, number, open_regular, read_text, visible, whole, write_text
+from .measures import bytes_tx
 from .places import share
 from .runs import Run
 
@@ -230,9 +231,8 @@ def _height(world):
 
 def _drawn_panel(panel, scale, y):
     run = panel.run
-    sent, steps = (number(run.summary.get(key)) for key in ("bytes_tx", "steps"))
-    each = f", each worker sends {sent / steps / run.world * 1e-6:.2f} MB" \
-        if sent and steps else ""
+    sent = bytes_tx(run)
+    each = f", each worker sends {sent * 1e-6:.2f} MB" if sent else ""
     yield (f"<text x='0' y='{y + 17}' font-weight='bold' fill='{colour_of(run.backend)}'>"
            f"{html.escape(panel.name)}</text><text x='{WIDTH}' y='{y + 17}' "
            f"text-anchor='end' fill='#555'>{panel.milliseconds:.2f} ms{each}</text>\n")

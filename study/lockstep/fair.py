@@ -10,9 +10,9 @@ tests that.
 import dataclasses
 import math
 
-from .files import number, visible
+from .files import number
 from .measures import MEASURES
-from .study import same_value
+from .same import differences
 
 WITHIN = 2e-3  # relative difference of two losses that count as the same
 FIRST = 20  # steps that are compared: the effect of rounding grows with time
@@ -22,38 +22,6 @@ def names_of(names):
     """"a", "a and b" or "a, b and c"."""
     *head, last = names
     return f"{', '.join(head)} and {last}" if head else last
-
-
-def _object(run, key):
-    value = run.get(key)
-    return {k: visible(v) for k, v in value.items()} if isinstance(value, dict) else {}
-
-
-def differences(a, b, key="training"):
-    """["lr (0.001, 0.002)", ..]: what makes two runs different trainings. With
-    key="task" only the model and the data."""
-    mine, its = _object(a, key), _object(b, key)
-    found = []
-    hashes = a.text("data.hash_xxh3"), b.text("data.hash_xxh3")
-    if hashes[0] != hashes[1]:
-        found.append(f"the data (hash {hashes[0]}, {hashes[1]})")
-    if not mine or not its:
-        return found + ["settings that an older version did not record"]
-    for name in [*mine, *(k for k in its if k not in mine)]:
-        x, y = mine.get(name, "none"), its.get(name, "none")
-        if not same_value(x, y):
-            found.append(f"{'the ' * (name == 'global batch')}{name} ({x}, {y})")
-    return found
-
-
-def task_of(run):
-    """The settings of its model, and its data."""
-    return {**_object(run, "task"), "data": run.text("data.hash_xxh3")}
-
-
-def one_task(study):
-    """Whether all runs train the same model on the same data."""
-    return all(not differences(r, study.runs[0], "task") for r in study.runs[1:])
 
 
 PAUSE = 600  # seconds; between runs of one command there are fewer
@@ -133,7 +101,7 @@ def fairness(study):
                     "parameters between two exchanges, so each has training losses of "
                     "its own. Compare validation losses at multiples of every=.")
     said.append("Seconds to a loss: all cells; they have the same model and data."
-                if one_task(study) else "Seconds to a loss: not comparable; cells have "
+                if study.one_task else "Seconds to a loss: not comparable; cells have "
                 "different models or data.")
     least, largest = _bounds(MEASURES["tokens"].of(r) for r in runs)
     if largest is not None:

@@ -57,14 +57,15 @@ def names():
     return found
 
 
-def check(wanted):
-    """Raises an Error unless all names of a text, or "none", are those of figures."""
+def check(wanted, key="figures"):
+    """Raises an Error that begins with the key unless all names of a text, or "none",
+    are those of figures."""
     texts, parts = _scripts()
     for name in wanted.replace(",", " ").split():
         if name in parts:
-            raise Error(f"figures={name}: {name}.gp is only a part of other figures; {HINT}")
+            raise Error(f"{key}={name}: {name}.gp is only a part of other figures; {HINT}")
         if name not in texts and name != "none":
-            raise Error(f"figures={visible(name)}: no such figure; {HINT}")
+            raise Error(f"{key}={visible(name)}: no such figure; {HINT}")
 
 
 def _check_size(size):
@@ -127,7 +128,7 @@ def gnuplot(name, drawing, folder, size=""):
 
 def _draw(prepare, out, name, size):
     _check_size(size)
-    check(name)
+    check(name, "figure")
     try:
         drawing = prepare()
         with tempfile.TemporaryDirectory(prefix="lockstep-figure-") as folder:

@@ -33,12 +33,10 @@ def visible(text):
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", "?", str(text))
 
 
-def open_regular(path, follow=False):
-    """Opens a regular file for reading, as bytes. The caller closes it. A link is
-    followed only if the user named it."""
+def _open_regular(path, flags):
+    """A descriptor of a regular file. It waits for no FIFO."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC |
-                     (0 if follow else os.O_NOFOLLOW))
+        fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except (OSError, ValueError) as e:
         if getattr(e, "errno", 0) == errno.ELOOP:
             raise Error(f"{visible(path)}: a link, not a regular file; try: remove it") \
@@ -47,7 +45,22 @@ def open_regular(path, follow=False):
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise Error(f"{visible(path)}: not a regular file; try: remove it")
-    return os.fdopen(fd, "rb")
+    return fd
+
+
+def open_regular(path, follow=False):
+    """Opens a regular file for reading, as bytes. The caller closes it. A link is
+    followed only if the user named it."""
+    return os.fdopen(_open_regular(path, os.O_RDONLY | (0 if follow else os.O_NOFOLLOW)),
+                     "rb")
+
+
+def create(path):
+    """Opens a regular file, new or emptied, for text. The caller closes it. A link is
+    refused."""
+    fd = _open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW)
+    os.ftruncate(fd, 0)
+    return os.fdopen(fd, "w", encoding="utf-8")
 
 
 def read_text(path, most=1 << 22, follow=False):

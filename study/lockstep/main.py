@@ -1,114 +1,41 @@
-"""The commands run, report, compare, verify, watch and explain. The program `lockstep` starts them."""
+"""The commands that the program `lockstep` leaves to this package. The text of a
+function is the help of its command.
+"""
 
+import codecs
+import importlib
+import inspect
+import locale
 import os
 import resource
 import signal
+import subprocess
 import sys
 
 from . import figures
 from .files import Error, number, visible, whole
+from .places import needed
 from .study import Study, join
 from .tables import write_tables
 
-RUN = """\
-lockstep run FILE.ini [out=DIR] [repeat=N] [fresh=1] [key=value] ...
 
-Runs every cell of the experiment repeat= times, then writes tables, figures and a
-report to DIR (default: runs/NAME). A word of the command line replaces a setting
-of [base] or a list of [matrix]. After an interruption the same command continues:
-finished runs of the same settings are kept. If DIR has runs of other settings, it
-stops and names the difference; fresh=1 first removes all runs that DIR has, and
-their tables and figures.
-  lockstep run experiments/study.ini
-  lockstep run experiments/study.ini workers=4 batch=8 repeat=1 out=runs/p4
-
-An INI file:
-  [experiment]
-  title, question, expect      text for the report
-  figures = throughput ..      names from the list below, or none
-  repeat = 3                   runs of each cell
-  baseline = CELL              the cell to compare others with
-  only = ring                  run the cells whose [cell NAME] begins with this
-  target_loss = auto           report the seconds to this loss; auto: the least loss
-                               that all cells reach
-  [base]                       settings of all cells, key = value
-  [matrix]                     every combination of these values
-  batch = 8, 16
-  size = workers=1 batch=16, workers=2 batch=8    several keys at once
-  size = batch=2 (steps=160), batch=4 (steps=80)  names of cells omit words in ()
-  [cell NAME]                  combined with each of these cells
-  sync = ring
-  peer = ddp                   PyTorch's DDP trains this cell, if python3 has it
-peer_python= (another python3 for peer = ddp), lab= and hosts= are accepted only as
-words of the command line: they start what an INI file from others must not choose.
-
-Figures:
-"""
-
-REPORT = """\
-lockstep report DIR [out=DIR] [figure=NAME] [size=WIDTHxHEIGHT]
-lockstep report RUN RUN .. out=DIR
-
-Writes tables, figures and report.html to DIR, the folder of one run or of an
-experiment, finished or not; with out= to another folder. With figure= it draws only
-that figure, in the size given in pixels; figure=pipeline shows step=N of a run. For
-figure=law, size_sweep, scale or pipeline DIR may also be a folder with sweep.txt,
-simulate.csv or timetable.csv. With several runs it makes a new folder out=DIR, and
-treats each run as a cell of an experiment.
-  lockstep report runs/study figure=throughput size=1600x900
-  lockstep report runs/a runs/b out=runs/both
-
-Figures:
-"""
-
-COMPARE = """\
-lockstep compare DIR
-
-Checks that all runs of an experiment trained the same thing. The runs must have
-the same data. Runs with the same batch, learning rate, number formats and so on
-must also have the same losses, within rounding. The exit status is 1 if not.
-"""
-
-VERIFY = """\
-lockstep verify RUN
-
-Reads what a run left, and says what it proves: every step of every rank is there
-once, summary.json has the sums of steps.csv, checkpoints are whole, and their
-weights give the validation losses that the run recorded. Each line begins with ok,
-WRONG, or -- for what cannot be proved. The exit status is 1 if something is wrong.
-  lockstep verify runs/a
-"""
-
-EXPLAIN = """\
-lockstep explain RUN [RUN ..] [step=N] [out=explain.html] [svg=FILE]
-
-Writes an HTML page that plays one step of each run on one clock, from their traces.
-It shows which worker computes or sends, which communication is hidden behind
-computing, and the bytes sent so far beside the law's. It replaces an old file.
-  step=N      the step to show; without it the one of median length
-  out=FILE    the page (explain.html)
-  svg=FILE    write an animated picture, too
-
-"""
-
-WATCH = """\
-lockstep watch DIR [every=S] [times=N]
-
-Shows what every worker does now. DIR is the folder of a run, or of an experiment:
-then it shows the latest run. A - means that a value is not measured, or not yet.
-It ends with the run, or when nothing came for 90 s.
-  every=S     seconds between two updates (1)
-  times=N     after so many updates it ends; without it with the run
-"""
-
-
-def _list_figures():
-    return "".join(f"  {name:16} {about}\n" for name, about in figures.names())
+def _more_help(command):
+    """Lines that the help of a command ends with: the figures that it knows; what the
+    program lockstep adds."""
+    if command in ("run", "report"):
+        yield from ("", "Figures:", *(f"  {n:16} {about}" for n, about in figures.names()))
+    elif command == "explain":
+        yield from ("", _explain_way())
 
 
 def log(line):
     """A line for the user, beside the output."""
     print(visible(line), file=sys.stderr, flush=True)
+
+
+def _explain_way():
+    return subprocess.run([needed("explain_way"), "--help"], stdout=subprocess.PIPE,
+                          text=True, check=True, timeout=60).stdout
 
 
 def _take(words, *keys):
@@ -124,8 +51,38 @@ def _take(words, *keys):
 
 
 def run(words):
-    """lockstep run."""
-    from .report import finish
+    """lockstep run FILE.ini [out=DIR] [repeat=N] [fresh=1] [key=value] ...
+
+    Runs every cell of the experiment repeat= times, then writes tables, figures and a
+    report to DIR (default: runs/NAME). A word of the command line replaces a setting
+    of [base] or a list of [matrix]. After an interruption the same command continues:
+    finished runs of the same settings are kept. If DIR has runs of other settings, data
+    or builds, it stops and names the difference; fresh=1 first removes all runs that
+    DIR has, and their tables and figures.
+      lockstep run experiments/study.ini
+      lockstep run experiments/study.ini workers=4 batch=8 repeat=1 out=runs/p4
+
+    An INI file:
+      [experiment]
+      title, question, expect      text for the report
+      figures = throughput ..      names from the list below, or none
+      repeat = 3                   runs of each cell
+      baseline = CELL              the cell to compare others with
+      only = ring                  run the cells whose [cell NAME] begins with this
+      target_loss = auto           report the seconds to this loss; auto: the least loss
+                                   that all cells reach
+      [base]                       settings of all cells, key = value
+      [matrix]                     every combination of these values
+      batch = 8, 16
+      size = workers=1 batch=16, workers=2 batch=8    several keys at once
+      size = batch=2 (steps=160), batch=4 (steps=80)  names of cells omit words in ()
+      [cell NAME]                  combined with each of these cells
+      sync = ring
+      peer = ddp                   PyTorch's DDP trains this cell, if python3 has it
+    peer_python= (another python3 for peer = ddp), lab= and hosts= are accepted only as
+    words of the command line: they start what an INI file from others must not choose.
+    """
+    from .page import finish
     from .runner import Stopped, run_experiment
     (ini, *rest), own = _take(words, "out", "fresh")
     if own["fresh"] not in ("", "0", "1"):
@@ -160,7 +117,7 @@ def _study(folders, out):
 
 def _draw(folders, out, figure, size, step):
     """Draws one figure of a study, or of a folder that has its file and no run."""
-    figures.check(figure)
+    figures.check(figure, "figure")
     if step and whole(step, 0, 1 << 53) is None:
         raise Error(f"step={visible(step)}: must be a number of a step")
     kept = any(os.path.lexists(os.path.join(folders[0], name))
@@ -173,8 +130,19 @@ def _draw(folders, out, figure, size, step):
 
 
 def report(words):
-    """lockstep report."""
-    from .report import finish
+    """lockstep report DIR [out=DIR] [figure=NAME] [size=WIDTHxHEIGHT]
+    lockstep report RUN RUN .. out=DIR
+
+    Writes tables, figures and report.html to DIR, the folder of one run or of an
+    experiment, finished or not; with out= to another folder. With figure= it draws only
+    that figure, in the size given in pixels; figure=pipeline shows step=N of a run. For
+    figure=law, size_sweep, scale or pipeline DIR may also be a folder with sweep.txt,
+    simulate.csv or timetable.csv. With several runs it makes a new folder out=DIR, and
+    treats each run as a cell of an experiment.
+      lockstep report runs/study figure=throughput size=1600x900
+      lockstep report runs/a runs/b out=runs/both
+    """
+    from .page import finish
     folders, own = _take(words, "out", "figure", "size", "step")
     if not folders:
         raise Error("report: the folder is missing; try: lockstep report --help")
@@ -195,7 +163,12 @@ def report(words):
 
 
 def compare(words):
-    """lockstep compare."""
+    """lockstep compare DIR
+
+    Checks that all runs of an experiment trained the same thing. The runs must have
+    the same data. Runs with the same batch, learning rate, number formats and so on
+    must also have the same losses, within rounding. The exit status is 1 if not.
+    """
     if len(words) > 1:
         raise Error(f"compare: takes one folder, not also {visible(words[1])}")
     study = Study(words[0])
@@ -207,7 +180,14 @@ def compare(words):
 
 
 def verify(words):
-    """lockstep verify."""
+    """lockstep verify RUN
+
+    Reads what a run left, and says what it proves: every step of every rank is there
+    once, summary.json has the sums of steps.csv, checkpoints are whole, and their
+    weights give the validation losses that the run recorded. Each line begins with ok,
+    WRONG, or -- for what cannot be proved. The exit status is 1 if something is wrong.
+      lockstep verify runs/a
+    """
     from . import verify as checks
     if len(words) > 1:
         raise Error(f"verify: takes one run, not also {visible(words[1])}")
@@ -219,8 +199,18 @@ def verify(words):
 
 
 def explain(words):
-    """lockstep explain, for runs."""
+    """lockstep explain RUN [RUN ..] [step=N] [out=explain.html] [svg=FILE]
+
+    Writes an HTML page that plays one step of each run on one clock, from their traces.
+    It shows which worker computes or sends, which communication is hidden behind
+    computing, and the bytes sent so far beside the law's. It replaces an old file.
+      step=N      the step to show; without it the one of median length
+      out=FILE    the page (explain.html)
+      svg=FILE    write an animated picture, too
+    """
     from . import explain as pages
+    if not os.path.lexists(os.path.join(words[0], "run.json")):
+        os.execv(needed("explain_way"), ["explain_way", *words])
     folders = []
     while words and not words[0].startswith(("step=", "out=", "svg=")):
         folders.append(words.pop(0))
@@ -231,7 +221,14 @@ def explain(words):
 
 
 def watch(words):
-    """lockstep watch."""
+    """lockstep watch DIR [every=S] [times=N]
+
+    Shows what every worker does now. DIR is the folder of a run, or of an experiment:
+    then it shows the latest run. A - means that a value is not measured, or not yet.
+    It ends with the run, or when nothing came for 90 s.
+      every=S     seconds between two updates (1)
+      times=N     after so many updates it ends; without it with the run
+    """
     from .watch import watch as show
     (folder, *rest), own = _take(words, "every", "times")
     every = number(own["every"] or 1)
@@ -246,8 +243,19 @@ def watch(words):
     return 0
 
 
-COMMANDS = {"run": (run, RUN), "report": (report, REPORT), "compare": (compare, COMPARE),
-            "verify": (verify, VERIFY), "explain": (explain, EXPLAIN), "watch": (watch, WATCH)}
+# Commands of a module of their own, which has NAME(words) and explain().
+MODULES = "predict", "fit", "simulate", "doctor", "man", "completion"
+COMMANDS = {command.__name__: command for command in (run, report, compare, verify, explain,
+                                                     watch)}
+
+
+def find(name):
+    """(the function of a command, what it says for --help)."""
+    if name in MODULES:
+        module = importlib.import_module(f".{name}", __package__)
+        return getattr(module, name), module.explain
+    return COMMANDS[name], lambda: "\n".join(
+        (inspect.getdoc(COMMANDS[name]), *_more_help(name), ""))
 
 
 def _limit_memory():
@@ -262,17 +270,17 @@ def _limit_memory():
 def main():
     """Runs the command that the program's words name. Returns the exit status."""
     name, *words = sys.argv[1:]
-    sys.stdout.reconfigure(errors="replace")  # what the terminal cannot show
-    if name != "run":  # the trainers are its children
+    terminal = locale.getencoding()  # not of files, which are UTF-8
+    for stream in sys.stdout, sys.stderr:
+        stream.reconfigure(errors="replace", encoding=terminal if codecs.lookup(
+            terminal).name != "ascii" else "utf-8")
+    if name in COMMANDS and name != "run":  # the trainers are its children
         _limit_memory()
-    if name == "figures":
-        print("", *(n for n, _ in figures.names()), end="")
-        return 0
-    command, explanation = COMMANDS[name]
-    if words == ["--help"]:
-        print(explanation + (_list_figures() if name in ("run", "report") else ""), end="")
-        return 0
+    command, explanation = find(name)
     try:
+        if words == ["--help"]:
+            print(explanation(), end="")
+            return 0
         return command(words)
     except Error as why:
         log(f"lockstep: {why}")

@@ -15,7 +15,7 @@ import dataclasses
 import typing
 
 from .files import number
-from .runs import mean
+from .runs import mean, most
 
 MIB = 1048576.0
 
@@ -28,30 +28,46 @@ class Measure:
     of: typing.Callable  # of a Run: a number or None
     less: bool  # whether less is better
     scale: float  # for people: a label's unit over the column's
+    form: str  # for people: "%", or digits as Python writes them; "": four digits
 
     @property
     def formula(self):
         """What it is, in words."""
         return " ".join((self.of.__doc__ or "").split())
 
+    def text(self, value):
+        """A value for people."""
+        if value is None:
+            return "-"
+        if self.form == "%":
+            return f"{100 * value:.0f}%"
+        value *= self.scale
+        return f"{value:{self.form or ('.0f' if abs(value) >= 1000 else '.4g')}}"
+
+    def text_of(self, found):
+        """(the median of a Range, its ends or "") for people."""
+        return self.text(found.median), \
+            f"{self.text(found.least)} .. {self.text(found.most)}" if found.wide else ""
+
 
 MEASURES = {}  # in the order of the tables' columns
 
 
-def measure(name, label="", less=False, scale=1.0):
+def measure(name, label="", less=False, scale=1.0, form=""):
     """Registers a function of a Run as a measure."""
     def add(function):
-        MEASURES[name] = Measure(name, label or name, function, less, scale)
+        MEASURES[name] = Measure(name, label or name, function, less, scale, form)
         return function
     return add
 
 
 @measure("tokens_per_s", "tokens/s")
 def tokens_per_s(run):
-    """The tokens of a step of all workers, divided by the time of the median step,
-    without evaluation and checkpoints."""
-    step = run.step_s
-    return run.context * run.global_batch / step if step else None
+    """The tokens that a step trained on, of all workers, mean of the steps, divided by
+    the time of the median step, without evaluation and checkpoints. A gradient that was
+    dropped, and a step that was skipped, trained on none."""
+    step, trained = run.step_s, tokens(run)
+    return trained / run.steps / step if step and trained is not None else None
 
 
 @measure("step_s", "step ms", less=True, scale=1e3)
@@ -71,7 +87,7 @@ def timed_steps(run):
 def seconds(run):
     """The time of training, with evaluation and checkpoints; steps that were done
     again count once."""
-    return run.curve[-1].time_s if run.curve else None
+    return most(run.column("time_s"))
 
 
 def _learned(run):
@@ -93,7 +109,7 @@ def val_loss(run):
     return found[-1] if found and _learned(run) else None
 
 
-@measure("utilisation_total", "utilisation, all workers")
+@measure("utilisation_total", "utilisation, all workers", form="%")
 def utilisation_total(run):
     """The share of a worker's time in forward, backward and update (with a GPU: in
     which the GPU computes), added up over the workers. Evaluation and checkpoints do
@@ -102,14 +118,14 @@ def utilisation_total(run):
     return sum(shares) if shares and None not in shares else None
 
 
-@measure("utilisation_mean", "utilisation, mean")
+@measure("utilisation_mean", "utilisation, mean", form="%")
 def utilisation_mean(run):
     """utilisation_total divided by the number of workers."""
     total = utilisation_total(run)
     return None if total is None else total / run.world
 
 
-@measure("cpu_share_mean", "CPU share, mean")
+@measure("cpu_share_mean", "CPU share, mean", form="%")
 def cpu_share(run):
     """Processor time of a worker over the time times its cores, mean of all
     samples."""
@@ -118,11 +134,35 @@ def cpu_share(run):
 
 def _of_step(run, kind):
     """Seconds of the median step in a kind of work: its share of the steps' time,
-    mean of the workers, times the median step. A rare long step does not change it."""
+    mean of the workers, times the median step. A rare long step does not change it.
+    None if a worker has a GPU and its shares do not have this kind."""
     shares = run.shares
-    if not shares or None in shares or run.step_s is None:
+    if not shares or None in shares or run.step_s is None or \
+            any(kind not in s for s in shares):
         return None
-    return mean([s.get(kind, 0) for s in shares]) * run.step_s
+    return mean([s[kind] for s in shares]) * run.step_s
+
+
+@measure("computing_s_per_step", "computing ms a step", scale=1e3)
+def computing(run):
+    """Time of the median step in which a worker computes: utilisation_mean times the
+    median step."""
+    share = utilisation_mean(run)
+    return share * run.step_s if share is not None and run.step_s else None
+
+
+@measure("data_s_per_step", "data ms a step", less=True, scale=1e3)
+def data_time(run):
+    """Time of the median step in which a worker waits for its batch, mean of the
+    workers; not for workers with a GPU."""
+    return _of_step(run, "data")
+
+
+@measure("other_s_per_step", "other ms a step", less=True, scale=1e3)
+def other_time(run):
+    """Time of the median step that no other kind has, mean of the workers; not for
+    workers with a GPU."""
+    return _of_step(run, "other")
 
 
 @measure("exposed_s_per_step", "exposed ms a step", less=True, scale=1e3)
@@ -140,7 +180,7 @@ def wait(run):
 
 
 def _parts(run, of):
-    """How many stages or slices a model was cut into."""
+    """Into how many stages or slices the model was cut, or sequences into pieces."""
     return run.number(f"way.{of}") or 1
 
 
@@ -151,22 +191,26 @@ def bubble_time(run):
     return _of_step(run, "bubble") if _parts(run, "stages") > 1 else None
 
 
-@measure("join_s_per_step", "waiting for slices, ms a step", less=True, scale=1e3)
+@measure("join_s_per_step", "waiting for slices or pieces, ms a step", less=True,
+         scale=1e3)
 def join_time(run):
-    """Time of the median step in which a slice waits for the sums over the slices, also
-    while it sends and receives for them; mean of the workers."""
-    return _of_step(run, "join") if _parts(run, "slices") > 1 else None
+    """Time of the median step in which a worker waits for the sums of the slices of its
+    model, or for the other pieces of its sequences, also while it sends and receives for
+    them; mean of the workers."""
+    cut = max(_parts(run, "slices"), _parts(run, "pieces"))
+    return _of_step(run, "join") if cut > 1 else None
 
 
 @measure("bytes_tx_per_worker_step", "bytes sent by a worker in a step", less=True)
 def bytes_tx(run):
     """Payload that a worker sends in a step to agree on the next parameters, counted;
-    mean of workers and steps. What stages and slices send is not in it."""
+    mean of workers and steps. What stages, slices and pieces send is not in it."""
     return _sent(run, "bytes_tx")
 
 
 def _sent(run, column):
-    return sum(run.column(column)) / run.steps / run.world if run.steps else None
+    steps = len(run.curve)  # a run that was resumed elsewhere lacks the first ones
+    return sum(run.column(column)) / steps / run.world if steps else None
 
 
 @measure("stage_bytes_tx_per_worker_step", "bytes to other stages in a step", less=True)
@@ -183,10 +227,36 @@ def slice_bytes(run):
     return _sent(run, "slice_tx") if _parts(run, "slices") > 1 else None
 
 
+@measure("piece_bytes_tx_per_worker_step", "bytes for other pieces in a step", less=True)
+def piece_bytes(run):
+    """Payload that a worker sends in a step to workers that have other pieces of its
+    sequences: keys, values and their gradients; mean of workers and steps."""
+    return _sent(run, "piece_tx") if _parts(run, "pieces") > 1 else None
+
+
 @measure("law_bytes_tx", "bytes by the law", less=True)
 def law_bytes(run):
-    """The same by the law, as the trainer computed it from the settings."""
+    """bytes_tx_per_worker_step by the law, as the trainer computed it from the
+    settings."""
     return run.number("law.bytes_tx")
+
+
+@measure("law_stage_bytes_tx", "to other stages by the law", less=True)
+def law_stage_bytes(run):
+    """stage_bytes_tx_per_worker_step by the law."""
+    return run.number("law.stage_tx")
+
+
+@measure("law_slice_bytes_tx", "to other slices by the law", less=True)
+def law_slice_bytes(run):
+    """slice_bytes_tx_per_worker_step by the law."""
+    return run.number("law.slice_tx")
+
+
+@measure("law_piece_bytes_tx", "for other pieces by the law", less=True)
+def law_piece_bytes(run):
+    """piece_bytes_tx_per_worker_step by the law."""
+    return run.number("law.piece_tx")
 
 
 @measure("bytes_rx_per_server_step", "bytes into a server in a step", less=True)
@@ -244,6 +314,13 @@ def server_memory(run):
     return run.samples.get("server_bytes")
 
 
+@measure("smooth_loss_nats", "training loss, least mean of ten steps", less=True)
+def smooth_loss(run):
+    """The least mean training loss of ten steps."""
+    return min((p.smooth for p in run.curve if p.smooth is not None),
+               default=None) if _learned(run) else None
+
+
 @measure("best_val_loss_nats", "validation loss, best", less=True)
 def best_val_loss(run):
     """The least validation loss of any step, mean of the workers."""
@@ -253,7 +330,7 @@ def best_val_loss(run):
 
 def _between_steps(run, kind):
     """Seconds of the whole run in a kind of work between steps, mean of the workers."""
-    return mean([s[kind] for s in run.spent])
+    return mean([s[kind] for s in run.spent if s])
 
 
 @measure("evaluate_s", "evaluating, s", less=True)
@@ -272,10 +349,18 @@ def checkpoint_time(run):
 @measure("tokens", "tokens")
 def tokens(run):
     """Tokens that were trained on, of all workers."""
-    return run.curve[-1].tokens if run.curve else None
+    return most(run.column("tokens"))
 
 
-@measure("processor_taken_share", "processor taken", less=True)
+@measure("trained_share", "tokens trained on, share", form="%")
+def trained_share(run):
+    """tokens divided by those of all batches up to the last step. It is less than 1 if
+    gradients were dropped, steps skipped, or workers dead."""
+    trained, read = tokens(run), run.context * run.global_batch * run.steps
+    return trained / read if run.curve and read and trained is not None else None
+
+
+@measure("processor_taken_share", "processor taken", less=True, form="%")
 def taken(run):
     """The share of a worker's computing time in which it had no processor; not for
     workers with a GPU, or that slept instead of computing."""
@@ -288,7 +373,7 @@ def switches(run):
     return run.samples["switches"]
 
 
-@measure("gpu_util_share", "GPU, NVML")
+@measure("gpu_util_share", "GPU, NVML", form="%")
 def gpu_util(run):
     """Utilisation of the GPU as NVML reports it, mean of all samples."""
     return run.samples["gpu_util"]
@@ -342,7 +427,7 @@ def timetable_step(run):
     return found * run.step_s / (mean_us * 1e-6) if found and run.step_s else None
 
 
-@measure("speedup", "speed-up")
+@measure("speedup", "speed-up", form=".2f")
 def speedup(run):
     """tokens/s divided by those of the baseline's run of the same repeat."""
     base = run.study.baseline_run(run) if run.study else None

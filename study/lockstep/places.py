@@ -42,3 +42,22 @@ def program():
 def trainer():
     """The path of the program `trainer`, which is beside it."""
     return os.path.join(os.path.dirname(program()), "trainer")
+
+
+def helper(name):
+    """The path of a program that only others of ours start; "" if it was not built."""
+    folder = os.path.dirname(os.path.realpath(program()))
+    for path in (os.path.join(folder, name),
+                 os.path.join(folder, "..", "libexec", "lockstep", name)):
+        if os.access(path, os.X_OK):
+            return path
+    return ""
+
+
+def needed(name):
+    """The same; without it an Error."""
+    path = helper(name)
+    if not path:
+        raise Error(f"{name}: not beside {program()}; try: build it, cmake --build --preset "
+                    "release")
+    return path

@@ -13,6 +13,7 @@ from .drawing import (KINDS, Bar, Drawing, backends, bars, beside_key, colour_of
 from .files import Error, number
 from .measures import MIB
 from .runs import PARTS, mean
+from .study import range_of
 from .tables import runs_table
 
 PART_COLOURS = ("#235a97", "#6ba6d6", "#f2b04c", "#c2410c", "#2ba58d", "#c8c8c8", "#ececec")
@@ -22,6 +23,13 @@ VERB_COLOURS = {  # as counted, and by the law
     "broadcast": ("#e0e0e0", "#f0f0f0"), "send": ("#2ba58d", "#99d3c6"),
     "push": ("#45257a", "#b1a5c9")}
 SERVER = "#c9c9c9"
+SENT = ((("bytes_tx_per_worker_step", "law_bytes_tx"), None),  # and within a replica
+        (("stage_bytes_tx_per_worker_step", "law_stage_bytes_tx"),
+         ("#6ba6d6", "to other stages")),
+        (("slice_bytes_tx_per_worker_step", "law_slice_bytes_tx"),
+         ("#c2410c", "to other slices")),
+        (("piece_bytes_tx_per_worker_step", "law_piece_bytes_tx"),
+         ("#b1a5c9", "for other pieces")))
 
 
 def own(study):
@@ -128,13 +136,23 @@ def bytes(study):  # pylint: disable=redefined-builtin
         raise Error("no run has steps with the bytes that it sent")
     servers = _measured(study, cells, "bytes_rx_per_server_step", 1 / MIB, shift=0.17,
                         half=0.16, grey=SERVER)
-    laws = []
+    keys, laws = {}, []
     for row, cell in enumerate(cells):
-        if values := _scaled(study, cell, "law_bytes_tx", 1 / MIB):
-            laws.append(Bar("law", row - 0.17, values[0], values[0], half=0.2,
-                            cell=cell.shown, name="law_bytes_tx"))
+        sent = [[key, *(_scaled(study, cell, m, 1 / MIB) for m in measures)]
+                for measures, key in SENT if study.range(cell, measures[0]).n]
+        end = 0.0
+        for key, (size, *_), _ in sent:
+            if key:
+                keys[key] = True
+                found.append(Bar("bar", row - 0.17, end, end + size, key[0], 0.16, size,
+                                 key[1], cell.shown))
+            end += size
+        if sent and all(law for _, _, law in sent):
+            law = sum(law[0] for _, _, law in sent)
+            laws.append(Bar("law", row - 0.17, law, law, half=0.2, cell=cell.shown,
+                            name="law"))
     return bars(found + servers + laws, names(cells),
-                [("#777777", "worker (colour: backend)")] +
+                [("#777777", "worker (colour: backend)"), *keys] +
                 [(SERVER, "server")] * bool(servers),
                 law="law for a worker", right=True)
 
@@ -206,20 +224,34 @@ def verbs(study):
     return bars(found, names(cells), keys, right=True)
 
 
+def server_loads(run):
+    """{rank: the samples of its processor time} of each server."""
+    loads = collections.defaultdict(list)
+    for row in run.rows("util"):
+        value = number(row.get("value"))
+        if re.fullmatch("s[0-9]{1,4}", row.get("rank", "")) and \
+                row.get("metric") == "cpu_share" and value is not None:
+            loads[row["rank"]].append(value)
+    return loads
+
+
 @figure
 def server_load(study):
     found, labels = [], []
     for name, cell in zip(names(study.filled), study.filled):
-        loads, run = collections.defaultdict(list), study.first(cell)
-        for row in run.rows("util"):
-            if re.fullmatch("s[0-9]{1,4}", row.get("rank", "")) and \
-                    row.get("metric") == "cpu_share":
-                loads[row["rank"]].append(number(row.get("value")))
+        loads = collections.defaultdict(list)  # of a server: a mean for each repeat
+        for run in study.of(cell):
+            for rank, values in server_loads(run).items():
+                loads[rank].append(100 * mean(values))
         for rank in sorted(loads, key=lambda r: int(r[1:])):
-            load = 100 * (mean(loads[rank]) or 0)
-            found.append(Bar("bar", len(labels), 0, load, colour_of(run.backend),
-                             name=rank, cell=cell.shown))
-            labels.append(f"{name} {rank}  {load:.0f}%")
+            load = range_of(loads[rank])
+            at = {"place": len(labels), "name": rank, "cell": cell.shown}
+            found.append(Bar("bar", least=0, most=load.median,
+                             colour=colour_of(study.first(cell).backend), **at))
+            if load.wide:
+                found.append(Bar("range", least=load.least, most=load.most,
+                                 value=load.median, **at))
+            labels.append(f"{name} {rank}  {load.median:.0f}%")
     if not found:
         raise Error("no run had a server")
     return bars(found, labels)
@@ -266,17 +298,18 @@ def util_bars(study):
 
 @figure
 def staleness(study):
-    cells = [c for c in study.filled if study.first(c).column("lag")]
+    lags_of = {c: [lag for r in study.of(c) for lag in r.column("lag")] for c in study.filled}
+    cells = [c for c, lags in lags_of.items() if lags]
     if not cells:
         raise Error("no run has the column lag in its steps.csv")
     shades = ("#1a1a1a", "#9a3412", "#2b6cb0", "#2ba58d", "#f2b04c", "#b9a3d6")
     found, keys, wide = [], [], 0.85 / len(cells)
     for i, (name, cell) in enumerate(zip(names(cells), cells)):
-        lags = collections.Counter(study.first(cell).column("lag"))
+        lags = collections.Counter(lags_of[cell])
         keys.append((shades[i % len(shades)], name))
         for lag, n in sorted(lags.items()):
             found.append(Bar("bar", lag - 0.425 + (i + 0.5) * wide, 0,
                              100 * n / lags.total(), keys[-1][0], 0.475 * wide,
                              name=f"lag {lag:.0f}", cell=cell.shown))
     return bars(found, [], keys, WIDE=1120, high=beside_key(len(keys)), right=True,
-                last=max(max(study.first(c).column("lag")) for c in cells))
+                last=max(max(lags_of[c]) for c in cells))

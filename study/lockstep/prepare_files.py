@@ -175,13 +175,15 @@ def pipeline_of(study, step=None):
         raise Error(f"trace.json has no step {visible(step)}; it has {min(steps):.0f} .. "
                     f"{max(steps):.0f}")
     of, zero = steps[step], min(begin for begin, _ in steps[step].values())
-    rows, taken = [], collections.Counter()
+    rows, taken, name = [], collections.Counter(), f"step {step:.0f}"
+    if len(study.runs) > 1:
+        name += f" of {run.cell.short}, repeat {run.repeat}"
     for s in sorted(spans, key=lambda s: s["ts"]):
         begin, end = of.get(s["pid"], (0, -1))
         if s["name"] in ("forward", "backward") and "micro" in s["args"] and \
                 begin <= s["ts"] < end:
             key = s["pid"], s["name"], int(s["args"]["micro"])
-            rows.append([f"step {step:.0f}", *key, taken[key], (s["ts"] - zero) / 1000,
+            rows.append([name, *key, taken[key], (s["ts"] - zero) / 1000,
                          (s["ts"] + s["dur"] - zero) / 1000])
             taken[key] += 1
     if not rows:

@@ -4,12 +4,14 @@ import collections
 import itertools
 import re
 
-from .drawing import (GREY, MARKS, NOTE, Drawing, Line, beside_key, colour_of, crowded,
+from .drawing import (FIRST, GREY, MARKS, NOTE, Drawing, Line, beside_key, colour_of, crowded,
                       figure, lines, linespoints, names, point_of, short, tic, tics, width,
                       worker_colour)
 from .files import Error, number
 from .measures import MIB
 from .runs import SMOOTH, mean
+from .same import difference, differences
+from .study import short_names, with_way
 from .tables import sweep_table
 
 
@@ -51,6 +53,7 @@ def _cell_lines(study, cells, points_of, **about):
             found.append(Line("point", [(reached, study.target)], colour, cell.shown,
                               width=1, size=1.6))
     key = max(width(name) for name in names(cells)) if n > 8 else 0
+    note = "; ".join(filter(None, (note, FIRST * study.repeats)))
     return lines(found, high=beside_key(n * (n > 8)), note=note, right=n > 8,
                  WIDE=1120 + max(0, key - 200), **about)
 
@@ -73,13 +76,11 @@ def loss_apart(study):
         return {p.step: p.loss for p in study.first(cell).curve if p.loss is not None}
 
     def points(cell):
-        base, curve = losses(study.cells[cell.baseline]), losses(cell)
+        base, curve = losses(study.baseline(cell)), losses(cell)
         steps = [s for s in curve if base.get(s)]
         most = itertools.accumulate((abs(curve[s] / base[s] - 1) for s in steps), max)
         return [(s, y) for s, y in zip(steps, most) if y]
-    cells = [c for c in study.filled
-             if c.baseline is not None and study.cells[c.baseline] in study.filled
-             and points(c)]
+    cells = [c for c in study.filled if study.baseline(c) in study.filled and points(c)]
     if not cells:
         raise Error("no cell has other losses than its baseline; try: baseline=")
     return _cell_lines(study, cells, points)
@@ -146,11 +147,12 @@ def loss_seeds(study):
         points = [(mean(t for t, _ in v), mean(y for _, y in v), min(y for _, y in v),
                    max(y for _, y in v)) for _, v in sorted(steps.items())]
         style = {"panel": nets.index(net) + 1, "width": 2.5, "dash": 1 + i // 6,
-                 "point": MARKS[i % 6], "size": 0.9}
+                 "point": MARKS[(i + i // 6) % 6], "size": 0.9}
         colour = worker_colour(i) if shared else colour_of(kinds[name])
         drawn += [Line("band", points, colour, name, panel=style["panel"]),
                   *linespoints(points, colour, name, **style)]
-    return lines(drawn, len(nets), 90 + 470 * len(nets), crowded(study, study.filled)[1],
+    note = "; ".join(filter(None, (crowded(study, study.filled)[1], FIRST * study.repeats)))
+    return lines(drawn, len(nets), 90 + max(470, 28 * len(kinds)) * len(nets), note, right=len(kinds) > 6,
                  net=[f", {short(net)}" if net else "" for net in nets])
 
 
@@ -195,10 +197,9 @@ def heatmap(study):
     if not rows[0]["y_key"]:  # one key: the named cells are the rows
         rows = [{**r, "y": r["series"], "series": ""} for r in rows]
     xs, ys, panels = (list(dict.fromkeys(r[k] for r in rows)) for k in ("x", "y", "series"))
-    panels = panels[:4]
     fields = [{"panel": panels.index(r["series"]) + 1, "column": xs.index(r["x"]),
                "row": ys.index(r["y"]), "tokens_per_s": r["tokens_per_s"], "x": r["x"],
-               "y": r["y"], "series": r["series"]} for r in rows if r["series"] in panels]
+               "y": r["y"], "series": r["series"]} for r in rows]
     across = 1 if len(panels) == 1 else 2
     values = [f["tokens_per_s"] for f in fields]
     return Drawing(fields, {
@@ -240,34 +241,84 @@ def bandwidth(study):
     return lines(found, 2, beside_key(len(groups)), note, True, WIDE=1280)
 
 
+# What may differ between the points of a line: what is scaled, and what changes no time
+# of a step. The run of one worker, with which a line is compared, has no links either.
+SCALED = set("""sync workers servers batch accum global_batch steps epochs warmup lr min_lr
+lr_scale base_batch seed out eval eval_batches save save_async keep log samples trace
+restarts timeout""".split())
+ALONE = {"net", "mesh"}
+
+
+def _without(run, keys):
+    """What a run was asked for, without some keys and without its replicas."""
+    found = {k: v for k, v in sorted(run.asked.items()) if k not in keys}
+    if "mesh" in found:
+        found["mesh"] = re.sub(r"dp\d+,?", "", str(found["mesh"]))
+    return found
+
+
+def _base_of(study, cells, alone):
+    """{global batch: the cell of one worker that computes as these cells do}"""
+    run, found = study.first(cells[0]), {}
+    for base in alone:
+        one = study.first(base)
+        ignored = SCALED.union(ALONE, one.names("way.ignores"), run.names("way.ignores"))
+        same = not difference(_without(run, ignored), _without(one, ignored)) and \
+            not differences(run, one, "task")
+        old = found.get(one.global_batch)
+        if same and (old is None or one.backend == run.backend != study.first(old).backend):
+            found[one.global_batch] = base
+    return found
+
+
 @figure
 def scaling(study):
-    cells = study.filled
-    alone = [c for c in cells if study.first(c).world == 1
-             and study.range(c, "tokens_per_s").median]
+    cells = [c for c in study.filled if study.range(c, "tokens_per_s").median]
+    alone = [c for c in cells if study.first(c).world == 1]
     if not alone:
         raise Error("no run has one worker")
-    rate = max(study.range(c, "tokens_per_s").median for c in alone)
-    batch = study.first(alone[0]).global_batch
+    groups = collections.defaultdict(list)  # all that is one line
+    for c in cells:
+        run = study.first(c)
+        if run.world > 1:
+            groups[run.backend, run.net, str(_without(run, SCALED))].append(c)
+    drawn, lost = [], []  # (name, backend, panel, points)
+    shared = [" ".join(w for w in of[0].shown.split(" ") if all(
+        w in c.shown.split(" ") for c in of)) for of in groups.values()]
+    for (way, *_), name, of in zip(groups, short_names(shared), groups.values()):
+        bases, left = _base_of(study, of, alone), set(of)
+        name = with_way(name, way)
+        for (batch, base), p in itertools.product(bases.items(), (1, 2)):
+            points = [(1, 1.0)]
+            for c in of:
+                run = study.first(c)
+                if run.global_batch == batch * (1 if p == 1 else run.world):
+                    points.append((run.world, study.ratio(c, base, "tokens_per_s").median))
+                    left.discard(c)
+            if len(points) > 1:
+                more = f", batch {batch}" * (len(bases) > 1)
+                drawn.append((name + more, way, p, sorted(points)))
+        lost += [c.short for c in of if c in left]
+    if not drawn:
+        raise Error("no run of one worker has the settings, or the batch, of a run of "
+                    "several")
     top = max(study.workers, 2)
-    shared = [study.first(c).world for c in cells if study.first(c).oversubscribed]
+    crowd = [study.first(c).world for c in cells if study.first(c).oversubscribed]
     found = [Line(what, [(0.8, 0.8), (top + 0.3, top + 0.3)][:2 * (what == "line")], "#999999",
                   "ideal", panel=p, width=1.5, dash=2, point=-1)
              for p in (1, 2) for what in ("line", "key")]
-    for backend in dict.fromkeys(study.first(c).backend for c in cells):
-        for p in 1, 2:
-            at = collections.defaultdict(list)
-            for c in cells:
-                run, value = study.first(c), study.range(c, "tokens_per_s").median
-                wanted = batch if p == 1 else batch * run.world
-                if run.backend == backend and run.global_batch == wanted and value:
-                    at[run.world].append(value / rate)
-            if at:
-                found += linespoints([(n, mean(v)) for n, v in sorted(at.items())],
-                                     colour_of(backend), backend, panel=p, size=1.3,
-                                     point=point_of(backend))
+    names_ = dict.fromkeys((name, way) for name, way, _, _ in drawn)
+    styles = dict(zip(names_, _styles([way for _, way in names_])))
+    for name, way, p, points in drawn:
+        colour, dash = styles[name, way]
+        found += linespoints(points, colour, name, panel=p, size=1.3, dash=dash,
+                             point=point_of(way))
+    notes = [NOTE] * bool(crowd)
+    if lost:
+        notes.append(f"no run of one worker is like {short(lost[0], 24)}"
+                     + f" and {len(lost) - 1} more" * (len(lost) > 1))
     return lines(found, 2, WIDE=1280, top=top, tic=max(1, tic(top, 12)),
-                 crowd=min(shared, default=0), note=NOTE * bool(shared))
+                 crowd=min(crowd, default=0), note="; ".join(notes))
 
 
 # ---- lines by time
@@ -289,6 +340,9 @@ def _order(rank):
     return rank[0] == "s", int(rank.lstrip("s"))
 
 
+MOST_LINES = 12  # of a panel
+
+
 def _timeline(study, metrics, unit, servers=False, beside="", grey="", **about):
     """A panel for each cell with a line for each worker: the first of `metrics` that it
     has. `beside` is a thin line, `grey` the impulses of worker 0."""
@@ -304,7 +358,7 @@ def _timeline(study, metrics, unit, servers=False, beside="", grey="", **about):
     for p, (_, samples) in enumerate(runs[::every], 1):
         for t, value in samples.get("0", {}).get(grey, []):
             found.append(Line("impulse", [(t, unit * value)], "#dddddd", grey, p, 4))
-        for rank in list(samples)[:12]:
+        for rank in list(samples)[:MOST_LINES]:
             server, at = rank[0] == "s", int(rank.lstrip("s"))
             colour = worker_colour(at + 3 * server)
             name = f"{'server' if server else 'worker'} {at}"
@@ -330,12 +384,17 @@ def _timeline(study, metrics, unit, servers=False, beside="", grey="", **about):
     each_key = max(width(li.name) for li in keys) + 60
     key_rows = -(-len(keys) // max(1, int(0.95 * wide / each_key)))
     down = -(-len(shown) // across)
-    each = {1: "", 2: "; every second cell", 3: "; every third cell"}
+    left = [FIRST] * study.repeats
+    if every > 1:
+        left.append({2: "every second cell", 3: "every third cell"}.get(
+            every, f"every {every}th cell"))
+    if (n := max(len(samples) for _, samples in shown)) > MOST_LINES:
+        left.append(f"{MOST_LINES} of {n} workers and servers")
     return lines(found + keys, len(shown), across=across, down=down, last=last or 1,
                  top=top, tic=tic(top, 3), name_of=[name for name, _ in shown],
                  WIDE=wide, key_rows=key_rows,
                  high=(190 + 145 * down if len(shown) > 1 else 560) + 24 * (key_rows - 1),
-                 every=each.get(every, f"; every {every}th cell"), **about)
+                 left="".join(f"; {text}" for text in left), **about)
 
 
 def _joined(found):
@@ -364,17 +423,19 @@ def memory_timeline(study):
 
 @figure
 def gpu_timeline(study):
-    metrics = (("gpu_util_share", 100), ("gpu_memory_bytes", 1 / MIB), ("gpu_power_w", 1),
-               ("gpu_clock_mhz", 1))
+    metrics = (("gpu_util_share", 100, "GPU-Util (%)"),
+               ("gpu_memory_bytes", 1 / MIB, "memory (MiB)"),
+               ("gpu_power_w", 1, "power (W)"), ("gpu_clock_mhz", 1, "SM clock (MHz)"))
     for run in study.runs:
-        samples = _samples(run, [m for m, _ in metrics], False)
+        samples = _samples(run, [m for m, _, _ in metrics], False)
         if any("gpu_util_share" in of for of in samples.values()):
             break
     else:
         raise Error("no run has samples of a GPU")
     found, tics = [], []
     last = max(t for of in samples.values() for v in of.values() for t, _ in v)
-    for p, (metric, unit) in enumerate(metrics, 1):
+    metrics = [m for m in metrics if any(m[0] in of for of in samples.values())]
+    for p, (metric, unit, _) in enumerate(metrics, 1):
         top = 0.0
         for rank in samples:
             colour, i = worker_colour(int(rank)), int(rank)
@@ -385,4 +446,6 @@ def gpu_timeline(study):
             if p == 1:
                 found.append(Line("key", [], colour, f"worker {rank}", **style))
         tics.append(50 if p == 1 else tic(top, 3))
-    return lines(found, 4, 900, last=last or 1, tic=tics, right=True)
+    return lines(found, len(metrics), 100 + 200 * len(metrics), last=last or 1, tic=tics,
+                 right=True, axis=[axis for _, _, axis in metrics],
+                 of=f", {short(run.cell.shown)}, repeat {run.repeat}" * (len(study.runs) > 1))

@@ -22,11 +22,13 @@ from .experiment import MOST_BYTES, read_experiment
 from .files import (Error, make_folder, open_regular, read_lines, read_text, remove, visible,
                     write_text)
 from .places import program, share, trainer
-from .runs import Run
+from .runs import Run, build_of
 from .study import Study
 from .tables import TABLES
 
+DEADLINE = 600  # seconds; hashing large data takes a while
 NOT_HERE = 77  # exit status of a peer that cannot train a cell: no PyTorch
+READ = ("data", "symbols", "vocab", "val_fraction", "init", "lab")  # say what is read
 OUTPUTS = (*TABLES, "table.txt", "report.html", "figures")  # all that describes runs
 
 
@@ -48,20 +50,22 @@ def find_ini(name):
     return share(name)
 
 
-def _ask(path, word, given=""):
+def _ask(path, *words, given=""):
     """A finished process of one of our programs."""
     try:
-        return subprocess.run([path, word], capture_output=True, input=given,
-                              encoding="utf-8", errors="replace", timeout=60,
+        return subprocess.run([path, *words], capture_output=True, input=given,
+                              encoding="utf-8", errors="replace", timeout=DEADLINE,
                               check=False)
     except (OSError, subprocess.TimeoutExpired) as why:
-        raise Error(f"{visible(path)} {word}: {visible(why)}") from None
+        raise Error(f"{visible(path)} {' '.join(words)}: {visible(why)}") from None
 
 
-def plans(cells):
-    """For each cell what run.json will say ("asked", "way", ..). An Error names the
-    first cell that cannot be trained."""
-    done = _ask(program(), "plan", "".join(json.dumps(c.words) + "\n" for c in cells))
+def plans(cells, *words):
+    """For each cell what run.json will say ("asked", "way", ..), with the word hash=1
+    also hashes of what it will read. An Error names the first cell that cannot be
+    trained."""
+    done = _ask(program(), "plan", *words,
+                given="".join(json.dumps(c.words) + "\n" for c in cells))
     lines = done.stdout.splitlines()
     if done.returncode or len(lines) != len(cells):
         raise Error(f"lockstep plan: {visible(done.stderr.strip()) or 'no answer'}")
@@ -104,7 +108,7 @@ class Runner:
         self.experiment = read_experiment(ini, words)
         figures.check(self.experiment.figures)
         self.cells = self.experiment.cells
-        self.plans = plans(self.cells)
+        self.plans, self.hashes = plans(self.cells), {}
         self.log = lambda text: print(text, file=sys.stderr, flush=True)
 
     def folder(self, cell, repeat):
@@ -116,26 +120,45 @@ class Runner:
         return os.path.lexists(os.path.join(self.folder(cell, repeat), "summary.json"))
 
     def check(self):
-        """Refuses runs of other settings, and repeats to which this build cannot add.
-        (Whether machine and data are the same is known after the next run.)"""
+        """Refuses runs of other settings, and those whose data, build or files have
+        changed since. (Whether the machine is the same is known after the next run.)"""
         study = Study.__new__(Study)
         study.out, study.ini, study.runs, study.unfinished = self.out, self.ini, [], []
-        build = _revision()
+        there = {cell: [k for k in range(1, self.experiment.repeat + 1)
+                        if self.done(cell, k)] for cell in self.cells}
+        reads = self.reads([c for c in self.cells if there[c]])
         for cell, plan in zip(self.cells, self.plans):
             asked = {k: v for k, v in plan["asked"].items() if k not in ("out", "resume")}
-            repeats = range(1, self.experiment.repeat + 1)
-            for repeat in repeats:
-                if not self.done(cell, repeat):
-                    continue
+            for repeat in there[cell]:
                 run = Run(self.folder(cell, repeat), cell, repeat)
                 study.check(run, asked)
                 study.runs.append(run)
-                then = run.text("revision")
-                if not all(self.done(cell, k) for k in repeats) and "" != then != build != "":
-                    raise Error(f"{visible(self.out)}: {cell.name}, repeat {repeat} has "
-                                f"build={then}, and a further repeat would have "
-                                f"build={build}; try: fresh=1 to run all again, or "
-                                "another out=")
+                then = {k: v for k, v in run.read.items() if v}
+                then |= {k: run.environment.get(k, "not set")
+                         for k in reads[cell] if k not in run.read}
+                for what, now in reads[cell].items():
+                    if then.get(what, now) != now:
+                        raise Error(
+                            f"{visible(self.out)}: {cell.name}, repeat {repeat}: its {what} "
+                            f"changed since (then {then[what]}, now {visible(now)}); try: fresh=1 to "
+                            "run all again, another out=, or lockstep report for what ran "
+                            "then")
+
+    def reads(self, cells):
+        """{cell: hashes of what it would read now, as Run.read has them, and the
+        environment that this process has}"""
+        plan = dict(zip(self.cells, self.plans))
+        kinds = {}  # cells that read the same: hashes of large data take long
+        for cell in (c for c in cells if c not in self.hashes):
+            kind = tuple(plan[cell]["effective"].get(key) for key in READ)
+            kinds.setdefault(kind, []).append(cell)
+        firsts = [of[0] for of in kinds.values()]
+        for of, now in zip(kinds.values(), plans(firsts, "hash=1") if firsts else ()):
+            self.hashes |= dict.fromkeys(of, {
+                **{k: v for k, v in now["environment"].items() if k[:9] != "OMPI_MCA_"},
+                "build": build_of(_revision()), "data": now["data"]["hash_xxh3"],
+                **{key.removesuffix("_file"): v for key, v in now["inputs"].items()}})
+        return self.hashes
 
     def begin(self, fresh):
         """Checks what is there; then writes the INI file and command.txt beside it.
@@ -173,7 +196,7 @@ class Runner:
             try:
                 child = subprocess.Popen(
                     self.command(cell, folder), stdin=subprocess.DEVNULL, stdout=f,
-                    stderr=f, process_group=0, preexec_fn=_end_with_parent)
+                    stderr=f, process_group=0, preexec_fn=end_with_parent)
             except OSError as e:
                 return f"{cell.name}, repeat {repeat}: {visible(e)}", False
         try:
@@ -216,7 +239,7 @@ class Runner:
         return failed
 
 
-def _end_with_parent():
+def end_with_parent():
     """In the child: it gets SIGTERM if this process dies."""
     import ctypes
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
@@ -226,6 +249,9 @@ def run_experiment(ini, words=(), out="", fresh=False):
     """Runs an experiment. Returns its Study and how many runs failed."""
     ini = find_ini(ini)
     out = out or os.path.join("runs", os.path.splitext(os.path.basename(ini))[0])
+    if out != visible(out):
+        raise Error(f"out={visible(out)}: has a control character where the ? is; try: "
+                    "another name")
     runner = Runner(ini, list(words), out)
     if not fresh:
         runner.check()  # before anything is written

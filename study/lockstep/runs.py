@@ -60,6 +60,11 @@ def most(values):
     return max((v for v in values if v is not None), default=None)
 
 
+def build_of(revision):
+    """The hash of the sources in COMMIT+HASH. A commit alone changes no build."""
+    return revision.rpartition("+")[2]
+
+
 class Run:
     """A finished or stopped run."""
 
@@ -140,6 +145,20 @@ class Run:
         return f"{value:.10g}" if isinstance(value, float) else visible(value)
 
     @property
+    def read(self):
+        """Hashes of what it read, "" if it does not say: the trainer's sources, its data,
+        and the files of init= and lab=."""
+        return {"build": build_of(self.text("revision")), "data": self.text("data.hash_xxh3"),
+                "init": self.text("inputs.init_file"), "lab": self.text("inputs.lab_file")}
+
+    @property
+    def environment(self):
+        """{variable: value} of those that influence speed. mpirun's are of one start."""
+        found = self.get("environment", {})
+        return {visible(k): visible(v) for k, v in found.items()
+                if not k.startswith("OMPI_MCA_")} if isinstance(found, dict) else {}
+
+    @property
     def net(self):
         """The emulated links, "" if there are none."""
         return "" if self.setting("net") == "unshaped" else self.setting("net")
@@ -203,13 +222,17 @@ class Run:
 
     @property
     def lacks(self):
-        """{setting: (asked, given)} for what was asked and not given."""
+        """{setting: (asked, given)} for what was asked and not given. The launcher asks
+        for cores of its own for each worker, if there are enough."""
         found = {}
         for key in "net", "transport", "device", "precision", "carrier":
             asked = str(self.asked.get(key, "")).lstrip("?")
             given = self.setting(key)
             if asked not in ("", "auto", "unshaped") and given and asked != given:
                 found[key] = visible(asked), given
+        if self.get("own_cores") is False and self.get("oversubscribed") is False and \
+                not self.pace:
+            found["cores"] = "own", "shared"
         return found
 
     # ---- steps.csv
@@ -301,27 +324,28 @@ class Run:
 
     @functools.cached_property
     def spent(self):
-        """Seconds of each worker by kind: a list of dicts; [] if not measured."""
-        spent = [dict.fromkeys(KINDS, 0.0) for _ in range(self.world)]
-        measured = False
+        """For each worker {kind: seconds}, or None if it was not measured."""
+        spent = [None] * self.world
         for row in self.rows("breakdown"):
             rank, kind = whole(row.get("rank"), 0, self.world - 1), row.get("kind")
             if rank is not None and kind in KINDS:
+                spent[rank] = spent[rank] or dict.fromkeys(KINDS, 0.0)
                 spent[rank][kind] += number(row.get("seconds")) or 0
-                measured = True
         for rank, (step_us, *parts) in self._waited.items():
-            s = spent[rank]
+            if not (s := spent[rank]):
+                continue
             all_s = sum(v for k, v in s.items() if k not in BESIDE_STEP)
             for kind, us in zip(("bubble", "join"), parts):
                 left = us / step_us * all_s if step_us else 0
                 for of in "wait", "exposed":  # breakdown.csv has it there
                     taken = min(left, s[of])
                     s[of], s[kind], left = s[of] - taken, s[kind] + taken, left - taken
-        return spent if measured else []
+        return spent
 
     @property
     def _waited(self):
-        """{rank: microseconds of its steps, and of that waiting for stages and slices}"""
+        """{rank: microseconds of its steps, and of that waiting for stages, and for
+        slices or pieces}"""
         names = "t_step_us", "t_bubble_us", "t_join_us"
         found = collections.defaultdict(lambda: [0.0] * len(names))
         for row in itertools.chain(*self._steps.values()):
@@ -338,7 +362,7 @@ class Run:
         its host merely waits."""
         shares = []
         for s in self.spent:
-            whole = sum(v for k, v in s.items() if k not in BESIDE_STEP)
+            whole = sum(v for k, v in (s or {}).items() if k not in BESIDE_STEP)
             if whole <= 0:
                 shares.append(None)
             elif s["gpu_compute"] > 0:

@@ -5,7 +5,7 @@ one cell.
     DIR/cells/CELL/rK/            repeat K of a cell
     DIR/runs.csv table.csv ..     tables (tables.py)
     DIR/figures/NAME.csv .svg     prepared and drawn (figures.py)
-    DIR/report.html               (report.py)
+    DIR/report.html               (page.py)
 
 A run belongs to a cell if its settings are the cell's. Repeats that differ in a
 setting, in data, build or machine are no repeats: that is an error. Cells whose runs
@@ -14,16 +14,16 @@ had the same of all these are one cell.
 
 import dataclasses
 import glob
-import json
 import math
 import os
 import re
 import statistics
 
 from .experiment import MOST_BYTES, Experiment, Cell, read_experiment
-from .files import Error, make_folder, number, read_lines, visible, write_text
+from .files import Error, make_folder, read_lines, visible, write_text
 from .measures import MEASURES
 from .runs import Run, most
+from .same import around, difference, differences, kind_of
 
 JOINED = "runs.ini"
 
@@ -61,46 +61,10 @@ def short_names(names):
             for name, ws in zip(names, words)]
 
 
-def same_value(a, b):
-    """Whether two settings are the same, as numbers if both are."""
-    x, y = number(a), number(b)
-    if x is not None and y is not None:
-        return x == y
-    return "".join(str(a).split()) == "".join(str(b).split())
-
-
-def difference(a, b):
-    """The first setting in which two dicts differ, as each has it: "lr=0.5", or
-    "no lr="; None if they are equal."""
-    for key in [*a, *(k for k in b if k not in a)]:
-        if not same_value(a.get(key, ""), b.get(key, "")):
-            return [f"{key}={value}" if value else f"no {key}=" for value in (
-                visible(a.get(key, "")), visible(b.get(key, "")))]
-    return None
-
-
-def around(run):
-    """What repeats of a cell must have in common besides their settings."""
-    found = {"net": run.net, "data": run.get("data.hash_xxh3", ""),
-             "build": run.get("revision", ""), "host": run.get("machine.host", ""),
-             "processor": run.get("machine.processor", ""),
-             "cores": run.get("machine.cores", "")}
-    if run.net:  # an emulated host has a name of its own
-        del found["host"]
-    return found
-
-
-# Settings of one start, and those that numbers of the run stand for.
-STARTS = ("out", "resume", "rank", "world", "rendezvous", "iface", "net", "servers",
-          "workers", "global_batch")
-
-
-def kind_of(run):
-    """A text that is the same for two runs if nothing but chance is between them."""
-    settings = {k: v for k, v in run.settings.items() if k not in STARTS}
-    return json.dumps([run.backend, run.text("transport"), run.world, run.servers,
-                       run.global_batch, around(run), settings, bool(run.cell.peer)],
-                      sort_keys=True)
+def with_way(name, way):
+    """A cell's name, with its way if that does not tell it."""
+    told = re.search(rf"\b{re.escape(way)}\b", name)
+    return name if told else f"{name} [{way}]" if name else way
 
 
 class Study:
@@ -154,22 +118,34 @@ class Study:
         return os.path.join(self.out, "cells", cell.folder, f"r{repeat}") \
             if self.ini else self.out
 
+    def _places(self, cells):
+        """(cell, repeat, folder) of each run that cells may have."""
+        for cell in cells:
+            for repeat in range(1, self.experiment.repeat + 1):
+                yield cell, repeat, self.folder(cell, repeat)
+
+    def strays(self):
+        """The folders of runs that no cell or repeat of the experiment has: its INI
+        file or the command's words were others when they ran."""
+        mine = {folder for _, _, folder in self._places(self.experiment.cells)}
+        cells = os.path.join(glob.escape(self.out), "cells", "*", "r*", "run.json")
+        found = {os.path.dirname(path) for path in glob.glob(cells)} - mine
+        return sorted(os.path.relpath(path, self.out) for path in found)
+
     def read(self):
         """Reads all runs that are there."""
         self.runs, self.unfinished = [], []
-        for cell in self.cells:
-            for repeat in range(1, self.experiment.repeat + 1):
-                folder = self.folder(cell, repeat)
-                if not os.path.lexists(os.path.join(folder, "run.json")):
-                    continue
-                run = Run(folder, cell, repeat)
-                run.study = self
-                self.check(run)
-                (self.runs if run.finished or not self.ini else
-                 self.unfinished).append(run)
+        for cell, repeat, folder in self._places(self.cells):
+            if not os.path.lexists(os.path.join(folder, "run.json")):
+                continue
+            run = Run(folder, cell, repeat)
+            run.study = self
+            self.check(run)
+            (self.runs if run.finished or not self.ini else
+             self.unfinished).append(run)
         self._merge()
         self._show()
-        self.target = self.experiment.target or self._common_target()
+        self.target = self._target()
         if not self.ini and self.runs and self.runs[0].pace:  # it has no loss
             self.experiment.figures = "util_timeline memory_timeline breakdown"
 
@@ -187,7 +163,9 @@ class Study:
             asked = {k: run.settings.get(k, "") for k in wanted} | run.asked
             if settings is None and run.manifest.get("format") is None:  # an old run
                 asked = {k: run.asked.get(k, v) for k, v in wanted.items()}
-            if run.cell.peer:  # another program may have settings of its own
+            # another program, or a run that the cell resumes, may have settings that
+            # the cell does not name
+            if run.cell.peer or settings is None and "resume" in wanted:
                 asked = {k: asked[k] for k in wanted}
             if found := difference(asked, wanted):
                 then, now = found
@@ -256,10 +234,19 @@ class Study:
         for cell, short in zip(self.cells, short_names([c.shown for c in self.cells])):
             cell.short = short
 
-    def _common_target(self):
-        """The least loss that every run reaches, rounded up to a hundredth."""
-        lowest = [min((p.smooth for p in r.curve if p.smooth is not None),
-                      default=None) for r in self.runs if not r.pace]
+    @property
+    def one_task(self):
+        """Whether all runs train the same model on the same data."""
+        return not any(differences(r, self.runs[0], "task") for r in self.runs[1:])
+
+    def _target(self):
+        """The loss that is asked for, or the least that every run reaches, rounded up to
+        a hundredth. None if the runs have different models or data."""
+        if not self.one_task:
+            return None
+        if self.experiment.target:
+            return self.experiment.target
+        lowest = [r["smooth_loss_nats"] for r in self.runs if not r.pace]
         if len(lowest) < 2 or None in lowest:
             return None
         return math.ceil(round(100 * max(lowest), 6)) / 100

@@ -159,22 +159,30 @@ def _percent(share):
     return "-" if share is None else f"{100 * share:.0f}%"
 
 
-def _with_range(study, cell, measure, decimals):
-    """The median, and with repeats a column "least .. most"."""
-    r, scale = study.range(cell, measure), MEASURES[measure].scale
-    row = [_number(r.median, decimals, scale)]
-    if study.repeats:
-        row.append(f"{_number(r.least, decimals, scale)} .. "
-                   f"{_number(r.most, decimals, scale)}" if r.n > 1 else "")
-    return row
+def _table(*columns, remarks=()):
+    """Lines of columns, each a list of its head and its cells: the first is flush left,
+    the others are flush right."""
+    widths = [max(map(len, column)) for column in columns]
+    lines = ["  ".join(cell.rjust(w) if i else cell.ljust(w)
+                       for i, (cell, w) in enumerate(zip(row, widths)))
+             for row in zip(*columns)]
+    return [f"{line}  {more}".rstrip() for line, more in zip(
+        lines, ["", *(remarks or [""] * len(lines))])]
 
 
-def _format(head, rows):
-    """Columns of equal width, the first to the left, the others to the right."""
-    widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
-    return ["  ".join(cell.ljust(w) if i == 0 else cell.rjust(w)
-                      for i, (cell, w) in enumerate(zip(row, widths))).rstrip()
-            for row in [head, *rows]]
+def _measured(study, head, measure, decimals, ranged=False, scale=None):
+    """The column of a measure's medians, and with repeats one of "least .. most"."""
+    ranges = [study.range(c, measure) for c in study.filled]
+    scale = MEASURES[measure].scale if scale is None else scale
+    yield [head, *(_number(r.median, decimals, scale) for r in ranges)]
+    if ranged and study.repeats:
+        yield ["least .. most", *(
+            f"{_number(r.least, decimals, scale)} .. {_number(r.most, decimals, scale)}"
+            if r.n > 1 else "" for r in ranges)]
+
+
+def _names(study):
+    return ["cell", *(c.shown for c in study.filled)]
 
 
 def _remark(run):
@@ -184,50 +192,41 @@ def _remark(run):
     return "  ".join(parts)
 
 
+def _of_workers(study):
+    """A column for each worker, or one for all if they are many."""
+    shares = [[study.worker_share(c, w) for w in range(study.first(c).world)]
+              for c in study.filled]
+    if study.workers > SHOWN:
+        known = [[s for s in of if s is not None] for of in shares]
+        return [["least .. most", *(f"{_percent(min(s, default=None))} .. "
+                                    f"{_percent(max(s, default=None))}" for s in known)]]
+    return [[f"u{w}", *(_percent(s[w]) if w < len(s) else "" for s in shares)]
+            for w in range(study.workers)]
+
+
 def _speed(study):
-    ranged = ["least .. most"] * study.repeats
-    few = study.workers <= SHOWN
-    speedups = bool(study.experiment.baseline)
-    head = ["cell", "backend", "workers", "servers", *(
-        [f"u{w}" for w in range(study.workers)] if few else ["least .. most"]), "total",
-        "tokens/s", *ranged, *(["speed-up", *ranged] if speedups else []), "step ms"]
-    rows, remarks = [], []
-    for cell in study.filled:
-        run = study.first(cell)
-        shares = [study.worker_share(cell, w) for w in range(run.world)]
-        known = [s for s in shares if s is not None]
-        each = [_percent(shares[w]) if w < run.world else "" for w in range(study.workers)] \
-            if few else [f"{_percent(min(known, default=None))} .. "
-                         f"{_percent(max(known, default=None))}"]
-        rows.append([cell.shown, run.backend, str(run.world), str(run.servers), *each,
-                     _percent(study.range(cell, "utilisation_total").median),
-                     *_with_range(study, cell, "tokens_per_s", 0),
-                     *(_with_range(study, cell, "speedup", 2) if speedups else []),
-                     _number(study.range(cell, "step_s").median, 1, 1e3)])
-        remarks.append(_remark(run))
-    head_line, *lines = _format(head, rows)
-    return [head_line, *(f"{line}  {remark}".rstrip() for line, remark in
-                         zip(lines, remarks))]
+    runs = [study.first(c) for c in study.filled]
+    speedups = _measured(study, "speed-up", "speedup", 2, True) \
+        if study.experiment.baseline else ()
+    return _table(
+        _names(study), ["backend", *(r.backend for r in runs)],
+        ["workers", *(str(r.world) for r in runs)],
+        ["servers", *(str(r.servers) for r in runs)], *_of_workers(study),
+        ["total", *(_percent(study.range(c, "utilisation_total").median)
+                    for c in study.filled)],
+        *_measured(study, "tokens/s", "tokens_per_s", 0, True), *speedups,
+        *_measured(study, "step ms", "step_s", 1), remarks=list(map(_remark, runs)))
 
 
 def _outcome(study):
-    ranged = ["least .. most"] * study.repeats
-    validated = study.has("best_val_loss_nats")
-    timed = study.target is not None
-    head = ["cell", *([f"s to {study.target:.2f}", *ranged, "tokens to"] if timed else []),
-            "loss", *(["best val.", *ranged] if validated else []), "worker MiB",
-            "server MiB"]
-    rows = []
-    for cell in study.filled:
-        def median(measure, decimals, scale=1.0, cell=cell):
-            return _number(study.range(cell, measure).median, decimals, scale)
-        rows.append([cell.shown, *(
-            [*_with_range(study, cell, "seconds_to_target", 2), median("tokens_to_target", 0)]
-            if timed else []), median("train_loss_nats", 4),
-            *(_with_range(study, cell, "best_val_loss_nats", 4) if validated else []),
-            median("peak_memory_bytes", 1, 1 / MIB),
-            median("server_peak_memory_bytes", 1, 1 / MIB)])
-    return _format(head, rows)
+    timed = () if study.target is None else (
+        *_measured(study, f"s to {study.target:.2f}", "seconds_to_target", 2, True),
+        *_measured(study, "tokens to", "tokens_to_target", 0, scale=1))
+    validated = _measured(study, "best val.", "best_val_loss_nats", 4, True) \
+        if study.has("best_val_loss_nats") else ()
+    return _table(_names(study), *timed, *_measured(study, "loss", "train_loss_nats", 4),
+                  *validated, *_measured(study, "worker MiB", "peak_memory_bytes", 1),
+                  *_measured(study, "server MiB", "server_peak_memory_bytes", 1))
 
 
 BUBBLES = ("bubble_share", "law_bubble_share", "timetable_bubble_share", "step_s",
@@ -240,11 +239,12 @@ def staged(study):
 
 
 def _bubbles(study):
-    head = ["cell", "stages", *(MEASURES[m].label for m in BUBBLES)]
-    rows = [[cell.shown, f"{study.first(cell).number('way.stages'):.0f}", *(
-        _number(study.range(cell, m).median, 1, MEASURES[m].scale) for m in BUBBLES)]
-        for cell in staged(study)]
-    return ["", *_format(head, rows)] if rows else []
+    cells = staged(study)
+    return ["", *_table(
+        ["cell", *(c.shown for c in cells)],
+        ["stages", *(f"{study.first(c).number('way.stages'):.0f}" for c in cells)],
+        *([MEASURES[m].label, *(_number(study.range(c, m).median, 1, MEASURES[m].scale)
+                                for c in cells)] for m in BUBBLES))] if cells else []
 
 
 def text(study):
@@ -257,7 +257,8 @@ def text(study):
              + ". Utilisation is the",
              "share of a worker's time in forward, backward and update. total: the sum over "
              "all workers.",
-             f"tokens/s: the tokens of a step, divided by the time of the median step{steps}."]
+             f"tokens/s: the tokens that a step trained on, divided by the time of the median "
+             f"step{steps}."]
     if study.experiment.baseline:
         notes.append(f"speed-up: tokens/s, divided by those of {study.experiment.baseline}"
                      + ("; least .. most compare runs of the same repeat."

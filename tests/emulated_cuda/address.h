@@ -1,8 +1,7 @@
 // address.h - tells AddressSanitizer which memory may be read and written. In
 // other builds these functions do nothing.
 
-#ifndef EMULATED_CUDA_ADDRESS_H
-#define EMULATED_CUDA_ADDRESS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -46,5 +45,3 @@ inline const void *forbidden(const void *, size_t)
 #endif
 
 } // namespace emulated
-
-#endif

@@ -9,8 +9,7 @@
 // written yet, it reads a wrong number in one of the two orders. Shared memory
 // is NaN when a block begins.
 
-#ifndef EMULATED_CUDA_BLOCK_H
-#define EMULATED_CUDA_BLOCK_H
+#pragma once
 
 #include <functional>
 #include <stddef.h>
@@ -102,5 +101,3 @@ void launch(const char *name, const struct shape &shape, Kernel kernel,
 }
 
 } // namespace emulated
-
-#endif

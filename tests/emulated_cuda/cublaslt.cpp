@@ -1,7 +1,7 @@
 // cublaslt.cpp - cuBLASLt by its manual: D (m, n) = A B, column-major.
 //
 //     BIAS            D = A B + bias                bias: m numbers of D's type
-//     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
+//     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by a rough tanh
 //     DGELU           D = A B * gelu'(aux)
 //     BGRADA          D = A B; bias = sums of op(A)'s rows
 //
@@ -307,13 +307,23 @@ static std::vector<float> widen(const void *p, const layout &l, bool tf32)
     return wide;
 }
 
+// x with 11 significant bits
+static double round_11(double x)
+{
+    int exponent;
+    double mantissa = frexp(x, &exponent);
+    return ldexp(nearbyint(ldexp(mantissa, 11)), exponent - 11);
+}
+
+// NVIDIA's GELU computes tanh by tanh.approx, whose relative error is up to
+// 2^-11. Its gradient is not known to.
 static double gelu(double x, double *slope)
 {
     double root = sqrt(2 / M_PI);
     double t = tanh(root * (x + 0.044715 * x * x * x));
     *slope = 0.5 * (1 + t) +
              0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
-    return 0.5 * x * (1 + t);
+    return 0.5 * x * (1 + round_11(t));
 }
 
 // One number of D, after the epilogue.

@@ -1,8 +1,7 @@
 // cudnn_operations.h - descriptors of the emulated cuDNN, and what operations
 // on tensors compute.
 
-#ifndef EMULATED_CUDNN_OPERATIONS_H
-#define EMULATED_CUDNN_OPERATIONS_H
+#pragma once
 
 #include <map>
 #include <stdint.h>
@@ -64,5 +63,3 @@ operation operation_of(const descriptor *op);
 std::string operation_wrong(const operation &o);
 
 numbers operation_compute(const operation &o, const std::vector<numbers> &in);
-
-#endif

@@ -1,7 +1,6 @@
 // faults.h - kernels for the emulation's own test, most of them wrong.
 
-#ifndef EMULATED_CUDA_FAULTS_H
-#define EMULATED_CUDA_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +38,4 @@ void fault_shared(void *stream, int *out, size_t bytes);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

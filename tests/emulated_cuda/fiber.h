@@ -1,8 +1,7 @@
 // fiber.h - fibers. A fiber is a function with a stack of its own. It runs
 // until it changes to another fiber.
 
-#ifndef EMULATED_CUDA_FIBER_H
-#define EMULATED_CUDA_FIBER_H
+#pragma once
 
 namespace emulated
 {
@@ -18,5 +17,3 @@ struct fiber *fiber_open(void (*entry)());
 void fiber_change(struct fiber *from, struct fiber *to);
 
 } // namespace emulated
-
-#endif

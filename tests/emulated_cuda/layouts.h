@@ -1,8 +1,7 @@
 // layouts.h - a product and two loads of matrices. The caller gives tables that
 // say which numbers each lane holds (test_layouts.c).
 
-#ifndef EMULATED_CUDA_LAYOUTS_H
-#define EMULATED_CUDA_LAYOUTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,6 +23,4 @@ void layout_matrices(void *stream, unsigned *out, const int *from,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 // ptx.h - the few PTX instructions that Lockstep's code contains, by name and
 // operands, with the layouts of fragments that the PTX ISA shows.
 
-#ifndef EMULATED_CUDA_PTX_H
-#define EMULATED_CUDA_PTX_H
+#pragma once
 
 #include <initializer_list>
 #include <stddef.h>
@@ -71,5 +70,3 @@ class ptx
 };
 
 } // namespace emulated
-
-#endif

@@ -1,8 +1,7 @@
 // runtime.h - functions of the emulated runtime for other emulated libraries,
 // and for tests that check the host's waits.
 
-#ifndef EMULATED_CUDA_RUNTIME_QUEUE_H
-#define EMULATED_CUDA_RUNTIME_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,6 +51,4 @@ long emulated_cuda_profiled(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 // stack.h - memory for a fiber's stack, with guard pages below it. Stacks are
 // kept until the program ends.
 
-#ifndef EMULATED_CUDA_STACK_H
-#define EMULATED_CUDA_STACK_H
+#pragma once
 
 #include "base/base.h"
 
@@ -32,5 +31,3 @@ inline void *stack_open()
 }
 
 } // namespace emulated
-
-#endif

@@ -76,6 +76,23 @@ static void collectives(void **state)
     same_losses("sync=outer every=2 verify=2 workers=2", 2);
 }
 
+// Blocks that a strategy lends in host memory go up to the GPU and come down.
+static void shards(void **state)
+{
+    (void)state;
+    same_losses("sync=zero shard=2 workers=2 layers=2 accum=2 dropout=0.1 "
+                "verify=2",
+                2);
+    same_losses("sync=zero shard=3 workers=2 layers=2 accum=2 recompute=1 "
+                "verify=2",
+                2);
+    if (!test_long())
+        return;
+    same_losses("sync=zero shard=3 workers=3 layers=3 overlap=0 clip=0.1", 3);
+    same_losses("sync=zero shard=3 workers=2 layers=1 tune=2 transport=tcp", 2);
+    same_losses("sync=zero shard=2 workers=4 layers=3 wire=bf16", 4);
+}
+
 struct mesh_case {
     const char *words;
     int workers;
@@ -145,6 +162,34 @@ static void a_checkpoint_changes_device_and_mesh(void **state)
         assert_true(fabs(one[3 + i] - other[i]) <= 1e-3);
     assert_int_equal(job_column("back", "loss", 0, other, MAX), 3);
     job_run(&j, 20, "rm -r cuda cpu back");
+}
+
+// A worker alone has one vector in host memory; others also have copies of the
+// gradients and parameters that they exchange.
+static void host_copies_are_in_the_forecast(void **state)
+{
+    (void)state;
+    enum { WORDS = 4096, CHANNELS = 32 };
+    for (int workers = 1; workers <= 2; workers++) {
+        double bytes[2];
+        struct job j = {0};
+        for (int i = 0; i < 2; i++) {
+            job_run(&j, 200,
+                    "lockstep train %s device=cuda steps=1 %s vocab_size=%d "
+                    "out=cuda",
+                    small,
+                    workers == 1 ? "sync=local workers=1"
+                                 : "sync=ring transport=tcp workers=2",
+                    256 + i * WORDS);
+            if (j.status)
+                print_message("%s\n", j.out);
+            assert_int_equal(j.status, 0);
+            bytes[i] = job_summary("cuda", "predicted_memory_bytes");
+            job_run(&j, 20, "rm -r cuda");
+        }
+        double vectors = (bytes[1] - bytes[0]) / (4.0 * WORDS * CHANNELS);
+        assert_true(fabs(vectors - (workers == 1 ? 1 : 3)) < 0.1);
+    }
 }
 
 static long profiled(const char *steps)
@@ -227,9 +272,11 @@ int main(void)
         cmocka_unit_test(alone),
         cmocka_unit_test(servers),
         cmocka_unit_test(collectives),
+        cmocka_unit_test(shards),
         cmocka_unit_test(stages),
         cmocka_unit_test(slices),
         cmocka_unit_test(a_checkpoint_changes_device_and_mesh),
+        cmocka_unit_test(host_copies_are_in_the_forecast),
         cmocka_unit_test(some_steps_are_profiled),
         cmocka_unit_test(kernels_are_in_the_trace),
         cmocka_unit_test(no_gpu),

@@ -52,31 +52,31 @@ static void drop(struct tensors *t)
 }
 
 static struct cuda_product *opened(const char *how, const struct tensors *t,
-                                   int algorithms)
+                                   int algorithms, bool tf32)
 {
     struct cuda_product *p = NULL;
     setenv("EMULATED_CUBLASLT", how, 1);
-    assert_int_equal(cuda_product_open(&p, gpu, DTYPE_F32, false, t->partial),
+    assert_int_equal(cuda_product_open(&p, gpu, DTYPE_F32, tf32, t->partial),
                      0);
     assert_int_equal(cuda_product_time(p, algorithms), 0);
     return p;
 }
 
 static struct product_job job_of(const struct tensors *t,
-                                      enum epilogue epilogue, bool add)
+                                 enum epilogue epilogue, bool add)
 {
     return (struct product_job){.m = M,
-                                     .n = N,
-                                     .k = K,
-                                     .a = t->a,
-                                     .b = t->b,
-                                     .out = t->out,
-                                     .out_fp32 = true,
-                                     .add = add,
-                                     .epilogue = epilogue,
-                                     .bias = t->bias,
-                                     .pre = t->pre,
-                                     .bias_grad = t->bias_grad};
+                                .n = N,
+                                .k = K,
+                                .a = t->a,
+                                .b = t->b,
+                                .out = t->out,
+                                .out_fp32 = true,
+                                .add = add,
+                                .epilogue = epilogue,
+                                .bias = t->bias,
+                                .pre = t->pre,
+                                .bias_grad = t->bias_grad};
 }
 
 // Runs a product of a known shape again, and checks which algorithm runs it.
@@ -96,7 +96,7 @@ static void the_fastest_that_runs_is_kept(void **state)
     (void)state;
     struct tensors t;
     draw(&t);
-    struct cuda_product *p = opened("clocked", &t, 8);
+    struct cuda_product *p = opened("clocked", &t, 8, true);
     for (int again = 0; again < 2; again++) {
         runs_by(p, &t, EPILOGUE_BIAS, false, FASTEST, true);
         runs_by(p, &t, EPILOGUE_GELU, false, FASTEST, true);
@@ -105,7 +105,7 @@ static void the_fastest_that_runs_is_kept(void **state)
         runs_by(p, &t, EPILOGUE_NONE, true, FASTEST, false);
     }
     cuda_product_close(&p);
-    p = opened("clocked", &t, 3); // of 50, 40 and 70
+    p = opened("clocked", &t, 3, true); // of 50, 40 and 70
     runs_by(p, &t, EPILOGUE_BIAS, false, 1, true);
     cuda_product_close(&p);
     drop(&t);
@@ -120,7 +120,7 @@ static void bias_gradients_use_the_faster_way(void **state)
     draw(&t);
     for (int fused = 0; fused < 2; fused++) {
         struct cuda_product *p =
-            opened(fused ? "clocked_fused" : "clocked", &t, 8);
+            opened(fused ? "clocked_fused" : "clocked", &t, 8, true);
         runs_by(p, &t, EPILOGUE_BIAS_GRAD, false, FASTEST, fused);
         runs_by(p, &t, EPILOGUE_BIAS_GRAD, true, FASTEST, false);
         cuda_product_close(&p);
@@ -136,7 +136,7 @@ static void without_timing_the_first_is_taken(void **state)
     struct tensors t;
     draw(&t);
     for (int again = 0; again < 2; again++) {
-        struct cuda_product *p = opened("clocked", &t, 0);
+        struct cuda_product *p = opened("clocked", &t, 0, true);
         runs_by(p, &t, EPILOGUE_BIAS, false, FIRST, true);
         runs_by(p, &t, EPILOGUE_BIAS_GRAD, false, FIRST, false);
         cuda_product_close(&p);
@@ -148,6 +148,23 @@ struct result {
     float out[M * N], pre[M * N], bias_grad[N];
 };
 
+// cuBLASLt's GELU is less exact than fp32.
+static void gelu_in_fp32_is_a_kernel(void **state)
+{
+    (void)state;
+    struct tensors t;
+    draw(&t);
+    for (int timed = 0; timed <= 8; timed += 8) {
+        struct cuda_product *p = opened("clocked", &t, timed, false);
+        int nth = timed ? FASTEST : FIRST;
+        runs_by(p, &t, EPILOGUE_BIAS, false, nth, true);
+        runs_by(p, &t, EPILOGUE_GELU, false, nth, false);
+        runs_by(p, &t, EPILOGUE_DGELU, false, nth, false);
+        cuda_product_close(&p);
+    }
+    drop(&t);
+}
+
 // Runs a product with the epilogue on the same numbers every time, and then
 // again with `add` if that is possible.
 static void results(struct result *r, const char *how, int algorithms,
@@ -155,7 +172,7 @@ static void results(struct result *r, const char *how, int algorithms,
 {
     struct tensors t;
     draw(&t);
-    struct cuda_product *p = opened(how, &t, algorithms);
+    struct cuda_product *p = opened(how, &t, algorithms, true);
     bool adds = epilogue == EPILOGUE_NONE || epilogue == EPILOGUE_BIAS_GRAD;
     for (int add = 0; add <= adds; add++) {
         struct product_job j = job_of(&t, epilogue, add);
@@ -191,6 +208,7 @@ int main(void)
         cmocka_unit_test(the_fastest_that_runs_is_kept),
         cmocka_unit_test(bias_gradients_use_the_faster_way),
         cmocka_unit_test(without_timing_the_first_is_taken),
+        cmocka_unit_test(gelu_in_fp32_is_a_kernel),
         cmocka_unit_test(timing_changes_no_result),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

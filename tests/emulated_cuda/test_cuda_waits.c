@@ -39,7 +39,7 @@ struct side {
 
 static void side_open(struct side *s, int spared)
 {
-    *s = (struct side){.job = {.config = {LAYERS, 2, 32, TOKENS, VOCAB, 0},
+    *s = (struct side){.job = {.config = {LAYERS, 2, 32, TOKENS, VOCAB, 0, {0}},
                                .batch = BATCH,
                                .tokens = TOKENS,
                                .spared = spared,

@@ -1,7 +1,6 @@
 // fuzz.h - shared by the fuzzers: the entry point, and a file of given bytes.
 
-#ifndef TESTS_FUZZ_FUZZ_H
-#define TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include "base/base.h"
 
@@ -25,5 +24,3 @@ static inline int fuzz_file(const uint8_t *data, size_t size, char path[64])
     CHECK(text_into(path, 64, "/proc/self/fd/%d", fd) == 0);
     return fd;
 }
-
-#endif

@@ -8,12 +8,10 @@
 #include "sync/sync.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
-#include "config/backends.h"
 #include "group/group.h"
+#include "sync/members.h"
 
 struct gathered {
-    struct group *group;
     uint64_t *summed; // tickets of the buckets' sums
 };
 
@@ -21,37 +19,9 @@ static int gathered_open(struct sync *s)
 {
     struct gathered *g = s->state;
     const struct sync_job *job = &s->job;
-    struct group_job members = {
-        .name = job->backend->name,
-        .cluster = job->cluster,
-        .dev = job->dev,
-        .spans = job->spans,
-        .depth = 2 * (size_t)job->nbuckets,
-        .thread = true,
-        .slice_bytes = (size_t)job->settings->slice_kb * 1024,
-        .iface = job->settings->iface,
-    };
-    g->group = group_open(s->carrier, &members);
+    const struct members_need need = {.depth = 2 * (size_t)job->nbuckets};
     g->summed = mem_alloc((size_t)job->nbuckets, sizeof *g->summed);
-    return g->group && g->summed ? 0 : -1;
-}
-
-static int finish(struct sync *s, uint64_t ticket)
-{
-    const struct gathered *g = s->state;
-    if (group_await(g->group, ticket))
-        return -1;
-    s->stats = g->group->stats;
-    return 0;
-}
-
-static int gathered_broadcast(struct sync *s, int slot, float *v)
-{
-    struct gathered *g = s->state;
-    struct group_vector all = group_floats(v, s->job.n);
-    uint64_t ticket;
-    (void)slot;
-    return group_broadcast(g->group, &all, 0, &ticket) ? -1 : finish(s, ticket);
+    return g->summed ? members_open(s, &need) : -1;
 }
 
 static struct group_vector bucket(const struct sync *s, int b)
@@ -64,7 +34,7 @@ static int gathered_ready(struct sync *s, int b)
 {
     struct gathered *g = s->state;
     struct group_vector v = bucket(s, b);
-    return group_reduce_scatter(g->group, &v, &g->summed[b]);
+    return group_reduce_scatter(s->group, &v, &g->summed[b]);
 }
 
 static int gathered_step(struct sync *s, const struct sync_in *in,
@@ -76,24 +46,22 @@ static int gathered_step(struct sync *s, const struct sync_in *in,
     (void)out;
     for (int b = 0; b < s->job.nbuckets; b++) {
         struct group_vector v = bucket(s, b);
-        if (group_await(g->group, g->summed[b]) ||
-            group_all_gather(g->group, &v, &ticket))
+        if (group_await(s->group, g->summed[b]) ||
+            group_all_gather(s->group, &v, &ticket))
             return -1;
     }
-    return finish(s, ticket);
+    return members_await(s, ticket);
 }
 
 static void gathered_close(struct sync *s)
 {
     struct gathered *g = s->state;
-    group_close(&g->group);
     mem_free(g->summed);
 }
 
 const struct sync_ops sync_gathered = {
     .state_size = sizeof(struct gathered),
     .open = gathered_open,
-    .broadcast = gathered_broadcast,
     .ready = gathered_ready,
     .step = gathered_step,
     .close = gathered_close,

@@ -18,7 +18,6 @@
 #include "sync/members.h"
 
 struct gossip {
-    struct group *group;
     float *theirs; // the other worker's parameters
 };
 
@@ -32,26 +31,11 @@ static int gossip_open(struct sync *s)
         return fail("sync=gossip: %d workers are no power of two; try: "
                     "workers=2, 4 or 8",
                     world);
-    g->group = members_open(s, &need);
+    if (members_open(s, &need))
+        return -1;
     g->theirs = mem_alloc(job->n, sizeof *g->theirs);
     s->scale = 1 / (float)world; // grads are this worker's own
-    return g->group && g->theirs ? 0 : -1;
-}
-
-static int gossip_broadcast(struct sync *s, int slot, float *v)
-{
-    struct gossip *g = s->state;
-    (void)slot;
-    return members_broadcast(s, g->group, v);
-}
-
-static int gossip_step(struct sync *s, const struct sync_in *in,
-                       struct sync_out *out)
-{
-    (void)s;
-    (void)in;
-    (void)out;
-    return 0;
+    return g->theirs ? 0 : -1;
 }
 
 // One round: both members of a pair take the mean of their parameters.
@@ -61,9 +45,9 @@ static int meet(struct sync *s, int other)
     struct group_vector mine = group_floats(s->job.params, s->job.n);
     struct group_vector theirs = group_floats(g->theirs, s->job.n);
     uint64_t ticket;
-    if (group_send(g->group, &mine, other, NULL) ||
-        group_recv(g->group, &theirs, other, &ticket) ||
-        group_await(g->group, ticket))
+    if (group_send(s->group, &mine, other, NULL) ||
+        group_recv(s->group, &theirs, other, &ticket) ||
+        group_await(s->group, ticket))
         return -1;
     for (size_t i = 0; i < s->job.n; i++)
         s->job.params[i] = (s->job.params[i] + g->theirs[i]) / 2;
@@ -72,27 +56,23 @@ static int meet(struct sync *s, int other)
 
 static int gossip_merge(struct sync *s)
 {
-    const struct gossip *g = s->state;
     const struct cluster *c = s->job.cluster;
     for (int bit = 1; bit < c->world; bit *= 2)
         if (meet(s, c->rank ^ bit))
             return -1;
-    s->stats = g->group->stats;
+    s->stats = s->group->stats;
     return 0;
 }
 
 static void gossip_close(struct sync *s)
 {
     struct gossip *g = s->state;
-    group_close(&g->group);
     mem_free(g->theirs);
 }
 
 const struct sync_ops sync_gossip = {
     .state_size = sizeof(struct gossip),
     .open = gossip_open,
-    .broadcast = gossip_broadcast,
-    .step = gossip_step,
     .merge = gossip_merge,
     .close = gossip_close,
 };

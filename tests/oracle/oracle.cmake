@@ -23,6 +23,13 @@ if(LOCKSTEP_TORCH_PYTHON)
   set_tests_properties(oracle_ddp PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
                                              LABELS jobs)
 endif()
+# Five steps of PowerSGD, by PyTorch's hook.
+if(LOCKSTEP_TORCH_PYTHON)
+  add_test(NAME oracle_powersgd
+           COMMAND ${LOCKSTEP_TORCH_PYTHON} tests/oracle/powersgd.py check
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(oracle_powersgd PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+endif()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   add_test(NAME oracle_layered

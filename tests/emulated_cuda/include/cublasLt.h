@@ -2,8 +2,7 @@
 // and numbers. cublaslt.cpp implements it. The version is 0, which no real
 // library has, so that a program always loads cublaslt.cpp.
 
-#ifndef EMULATED_CUBLASLT_H
-#define EMULATED_CUBLASLT_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -127,6 +126,4 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

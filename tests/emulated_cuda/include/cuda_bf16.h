@@ -1,8 +1,7 @@
 // cuda_bf16.h - bfloat16 numbers, converted as in base/half.h. Every NaN
 // becomes 0x7fff, as with NVIDIA.
 
-#ifndef EMULATED_CUDA_BF16_H
-#define EMULATED_CUDA_BF16_H
+#pragma once
 
 #include "base/half.h"
 
@@ -33,5 +32,3 @@ inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y)
 {
     return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
 }
-
-#endif

@@ -1,8 +1,7 @@
 // cuda_fp16.h - half-precision numbers, converted as in base/half.h. Every NaN
 // becomes 0x7fff, as with NVIDIA.
 
-#ifndef EMULATED_CUDA_FP16_H
-#define EMULATED_CUDA_FP16_H
+#pragma once
 
 #include "base/half.h"
 
@@ -38,5 +37,3 @@ inline __half2 __floats2half2_rn(float x, float y)
 {
     return {__float2half_rn(x), __float2half_rn(y)};
 }
-
-#endif

@@ -1,7 +1,6 @@
 // cuda_profiler_api.h - functions that start and stop a profiler's recording.
 
-#ifndef EMULATED_CUDA_PROFILER_API_H
-#define EMULATED_CUDA_PROFILER_API_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -14,6 +13,4 @@ cudaError_t cudaProfilerStop(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

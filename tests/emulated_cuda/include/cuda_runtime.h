@@ -4,8 +4,7 @@
 // translate.py has turned launches into emulated::launch(), shared variables
 // into emulated::shared, and inline assembly into emulated::ptx.
 
-#ifndef EMULATED_CUDA_RUNTIME_H
-#define EMULATED_CUDA_RUNTIME_H
+#pragma once
 
 #include "tests/emulated_cuda/block.h"
 #include "tests/emulated_cuda/ptx.h"
@@ -112,5 +111,3 @@ inline size_t __cvta_generic_to_shared(const void *p)
 {
     return emulated::shared_address(p);
 }
-
-#endif

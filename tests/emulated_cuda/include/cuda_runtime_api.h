@@ -1,8 +1,7 @@
 // cuda_runtime_api.h - the functions of the CUDA runtime that Lockstep calls,
 // with NVIDIA's names and numbers. runtime.cpp implements them.
 
-#ifndef EMULATED_CUDA_RUNTIME_API_H
-#define EMULATED_CUDA_RUNTIME_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -77,6 +76,4 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

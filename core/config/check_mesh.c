@@ -1,0 +1,118 @@
+// check_mesh.c - refuses what a mesh of workers cannot do.
+
+#include "config/config.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/keys.h"
+
+#include <string.h>
+
+const char *const config_stage_keys[] = {"pipeline", "chunks", "ahead",
+                                         "stages", NULL};
+
+// Whether each worker has only a part of the model, or of its sequences.
+static bool has_parts(const struct run *r)
+{
+    return mesh_parts(&r->mesh) > 1;
+}
+
+bool config_listens(const struct run *r)
+{
+    const struct backend *b = backend_find(r->sync);
+    return backend_reads(b, "iface") && (b->transports || has_parts(r));
+}
+
+// Refuses settings that a mesh with parts of the model cannot have.
+static int check_parts(const struct run *r, const struct backend *b,
+                       const char *mesh)
+{
+    bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
+    bool slices = mesh_size(&r->mesh, MESH_TP) > 1;
+    const char *parts = stages   ? "stages (pp)"
+                        : slices ? "slices (tp)"
+                                 : "divided sequences (cp)";
+    if (!b->parts)
+        return fail("mesh=%s: sync=%s has no %s; try: sync=ring", mesh, b->name,
+                    parts);
+    if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
+        return fail("mesh=%s: shard=%d exchanges gradients after every "
+                    "micro-batch, %s only after the last; try: shard=1",
+                    mesh, r->settings.shard, parts);
+    char mistake[CONFIG_PATH];
+    int at = 0;
+    if (config_mistake(r, &at, mistake))
+        return fail("mesh=%s: %s needs workers with whole models; try: no %s",
+                    mesh, mistake, parts);
+    return 0;
+}
+
+// Refuses settings that sequences in pieces (cp) cannot have yet.
+static int check_pieces(const struct run *r, const char *mesh)
+{
+    if (mesh_size(&r->mesh, MESH_CP) == 1)
+        return 0;
+    if (strcmp(r->device, "cpu"))
+        return fail("mesh=%s: divided sequences (cp) are computed on the CPU "
+                    "only; try: device=cpu, or a mesh without cp",
+                    mesh);
+    if (r->pace.given)
+        return fail("mesh=%s: pace= makes no exchanges of divided sequences "
+                    "(cp); try: without pace=",
+                    mesh);
+    return 0;
+}
+
+int config_check_tokens(const struct run *r)
+{
+    if (mesh_size(&r->mesh, MESH_CP) == 1 && config_asked(r, "attention_over"))
+        return fail("attention_over=: is for sequences that workers divide; "
+                    "try: mesh=cp2");
+    if (mesh_size(&r->mesh, MESH_TP) > 1)
+        return r->tp_wire && *r->settings.lab
+                   ? fail("tp_wire=: with lab= the student's function joins; "
+                          "try: without tp_wire=")
+                   : 0;
+    return r->tp_sequence ? fail("tp_sequence=%d is for the slices of a mesh; "
+                                 "try: mesh=tp2",
+                                 r->tp_sequence)
+           : r->tp_wire   ? fail("tp_wire= is for the slices of a mesh; try: "
+                                   "mesh=tp2")
+                          : 0;
+}
+
+// Refuses keys of a pipeline if there is none.
+static int check_no_stages(const struct run *r)
+{
+    const char *const *keys = config_stage_keys;
+    for (size_t i = 0; keys[i]; i++)
+        if (config_asked(r, keys[i]))
+            return fail("%s=: is for the stages of a pipeline; try: mesh=pp2",
+                        keys[i]);
+    return 0;
+}
+
+int config_check_mesh(const struct run *r, const struct backend *b)
+{
+    char mesh[CONFIG_PATH];
+    const struct mesh *m = &r->mesh;
+    int ranks = mesh_ranks(m), stages = mesh_size(m, MESH_PP);
+    if (stages == 1 && check_no_stages(r))
+        return -1;
+    if (config_check_tokens(r))
+        return -1;
+    if (config_asked(r, "iface") && !config_listens(r))
+        return fail("iface=: %s does not listen for other workers; try: leave "
+                    "it out",
+                    b->name);
+    mesh_show(m, mesh);
+    if (check_pieces(r, mesh))
+        return -1;
+    if (!m->n)
+        return 0;
+    if (ranks != r->workers)
+        return fail("mesh=%s has %d ranks, workers=%d; try: workers=%d, or "
+                    "mesh=dp%d",
+                    mesh, ranks, r->workers, ranks, r->workers);
+    return has_parts(r) ? check_parts(r, b, mesh) : 0;
+}

@@ -1,0 +1,236 @@
+// check_run.c - refuses settings that do not go together.
+
+#include "config/config.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/keys.h"
+
+#include <string.h>
+
+int config_check_world(const struct run *r, int world)
+{
+    const struct sync_settings *set = &r->settings;
+    const struct {
+        const char *key;
+        bool given;
+        int rank;
+    } ranks[] = {
+        {"straggler", r->straggler.factor > 0, r->straggler.rank},
+        {"mistake_own_steps", r->mistake_own_steps.steps > 0,
+         r->mistake_own_steps.rank},
+        {"inject", set->inject.kind != FAULT_NONE, set->inject.rank},
+    };
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        if (ranks[i].given && ranks[i].rank >= world)
+            return fail("%s=: there is no rank %d of %d workers; try: 0 .. %d",
+                        ranks[i].key, ranks[i].rank, world, world - 1);
+    }
+    if (r->mesh.n && mesh_ranks(&r->mesh) != world)
+        return fail("mesh=: %d ranks, but %d workers; try: workers=%d",
+                    mesh_ranks(&r->mesh), world, mesh_ranks(&r->mesh));
+    if (set->backup >= world && set->backup > 0)
+        return fail("backup=%d of %d workers leaves no worker; try: backup=%d",
+                    set->backup, world, world - 1);
+    return 0;
+}
+
+// Rules of the servers (ps_server/).
+int settings_check(const struct sync_settings *s)
+{
+    bool bsp = s->consistency.kind == CONSISTENCY_BSP;
+    bool worker = s->update == UPDATER_WORKER;
+    if (worker && !bsp)
+        return fail("update=worker requires consistency=bsp: a worker updates "
+                    "with the sum of a whole step; try: update=server");
+    if (worker && (s->backup || s->elastic))
+        return fail("update=worker: only servers keep the state that backup= "
+                    "and elastic= need; try: update=server");
+    if (s->backup && (s->elastic || !bsp))
+        return fail("backup=%d requires consistency=bsp and elastic=0; try: "
+                    "leave one of them out",
+                    s->backup);
+    if (s->elastic && s->transport == TRANSPORT_MPI) // a death ends the job
+        return fail("elastic=1 does not work with transport=mpi; try: "
+                    "transport=zmq");
+    return 0;
+}
+
+static int check_transport(const struct backend *b,
+                           const struct sync_settings *s)
+{
+    const struct key *k = key_find(&run_keys, "transport");
+    char list[64] = "auto";
+    if (s->transport == TRANSPORT_AUTO)
+        return 0;
+    if (backend_reads(b, "carrier") && s->carrier == CARRIER_LIBRARY)
+        return fail("transport=%s is for our own ring; try: carrier=ring, or "
+                    "transport=auto",
+                    k->words[s->transport]);
+    if (backend_takes(b, k->name, s))
+        return 0;
+    for (int i = 1; k->words[i]; i++)
+        if (b->transports & 1u << i)
+            strcat(strcat(list, ", "), k->words[i]);
+    return fail("transport=%s: not one of %s; try: transport=auto",
+                k->words[s->transport], list);
+}
+
+int config_check_backend(const struct run *r, const struct backend *b)
+{
+    char buf[CONFIG_PATH];
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
+        if (k->backend && r->asked[i] && !backend_reads(b, k->name))
+            return fail("%s=%s: %s has no such setting; try: leave it out, "
+                        "or another sync=",
+                        k->name, key_show(k, &r->settings, buf), b->name);
+    }
+    if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS &&
+        r->settings.staging == STAGING_ALWAYS)
+        return fail("shard=%d works on vectors in host memory; try: "
+                    "staging=auto, or shard=1",
+                    r->settings.shard);
+    if (check_transport(b, &r->settings))
+        return -1;
+    return b->servers ? settings_check(&r->settings) : 0;
+}
+
+// Refuses settings that do not work if workers are at different steps, or come
+// later than others.
+static int check_in_step(const struct run *r, const struct backend *b)
+{
+    const struct sync_settings *set = &r->settings;
+    bool bsp = set->consistency.kind == CONSISTENCY_BSP;
+    if (!b->servers)
+        return 0;
+    if (r->verify && !bsp)
+        return fail("verify=%d compares parameters of the same step, and under "
+                    "consistency=ssp and asp workers' parameters differ; try: "
+                    "consistency=bsp, or no verify=",
+                    r->verify);
+    if (r->verify && set->elastic)
+        return fail("verify=%d: with elastic=1 a worker that was away has "
+                    "missed comparisons; try: elastic=0, or no verify=",
+                    r->verify);
+    if (set->elastic && bsp && r->precision == PRECISION_FP16 &&
+        r->loss_scale == 0)
+        return fail("elastic=1: a worker that was away does not know the loss "
+                    "scale that precision=fp16 has reached; try: "
+                    "loss_scale=1024, or precision=bf16");
+    return 0;
+}
+
+// Refuses settings that do not work if workers' parameters differ between two
+// exchanges.
+static int check_apart(const struct run *r, const struct backend *b)
+{
+    const struct sync_settings *set = &r->settings;
+    const struct {
+        const char *key;
+        int steps;
+    } one[] = {{"save", r->save}, {"verify", r->verify}};
+    if (!b->apart)
+        return 0;
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        if (one[i].steps % set->every)
+            return fail("%s=%d is no multiple of every=%d, and in between "
+                        "workers' parameters differ; try: %s=%d",
+                        one[i].key, one[i].steps, set->every, one[i].key,
+                        (one[i].steps / set->every + 1) * set->every);
+    if (r->precision == PRECISION_FP16 || r->loss_scale > 0)
+        return fail("sync=%s: with a loss scale, a worker with an overflow "
+                    "would skip a step that the others take; try: "
+                    "precision=bf16, and no loss_scale=",
+                    b->name);
+    if (set->outer_rule == OUTER_AVERAGE &&
+        (config_asked(r, "outer_lr") || config_asked(r, "outer_momentum")))
+        return fail("outer_lr= and outer_momentum= require "
+                    "outer_rule=nesterov; try: outer_rule=nesterov");
+    return 0;
+}
+
+// Refuses settings that need computed parameters or losses: with pace= a run
+// sleeps and computes nothing.
+static int check_pace(const struct run *r, const struct backend *b)
+{
+    const struct {
+        const char *key;
+        bool wanted;
+    } one[] = {{"save", r->save > 0},
+               {"verify", r->verify > 0},
+               {"resume", r->resume[0] != '\0'},
+               {"eval", r->eval > 0 && config_asked(r, "eval")}};
+    if (!r->pace.given)
+        return 0;
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        if (one[i].wanted)
+            return fail("pace=: nothing is computed, so there is nothing for "
+                        "%s= to do; try: leave %s= out",
+                        one[i].key, one[i].key);
+    if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
+        return fail("pace=: with shard=%d a model asks for its blocks while it "
+                    "computes, and with pace= it does not compute; try: "
+                    "shard=1",
+                    r->settings.shard);
+    if (strcmp(r->device, "cpu"))
+        return fail("pace=: device=%s computes; try: device=cpu", r->device);
+    return 0;
+}
+
+int config_check(const struct run *r)
+{
+    const struct backend *b = backend_row(r->sync);
+    const struct own_steps *own = &r->mistake_own_steps;
+    if (!b)
+        return -1;
+    if (r->min_lr > r->lr)
+        return fail("min_lr=%g is above lr=%g; try: min_lr=%g", r->min_lr,
+                    r->lr, r->lr / 20);
+    if (r->lr_scale && !r->base_batch)
+        return fail("lr_scale= requires base_batch=, the global batch for "
+                    "which lr=%g is right; try: base_batch=%d",
+                    r->lr, r->batch);
+    if (r->heads > 0 && r->channels > 0 && r->channels % r->heads != 0)
+        return fail("heads=%d does not divide channels=%d; try: channels=%d",
+                    r->heads, r->channels,
+                    (r->channels / r->heads + 1) * r->heads);
+    if (config_check_mesh(r, b) || check_pace(r, b) || config_check_way(r, b) ||
+        config_check_squeeze(r) || config_check_gpu(r))
+        return -1;
+    if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
+        return fail("resume=auto looks for checkpoints in out; try: out=DIR");
+    if (r->save > 0 && r->out[0] == '\0')
+        return fail("save=%d has nowhere to write; try: out=DIR", r->save);
+    if (r->save_async && r->save == 0)
+        return fail("save_async=1: nothing is saved without save=; try: "
+                    "save=100");
+    if (r->save_async && (b->shards || b->apart || mesh_parts(&r->mesh) > 1))
+        return fail("save_async=1 saves only a copy of worker 0's state, but "
+                    "here other workers hold parts of it; try: save_async=0");
+    if (own->steps > 0 && r->steps > 0 && own->steps >= r->steps)
+        return fail("mistake_own_steps=%d:%d requires fewer steps than "
+                    "steps=%d; try: %d:%d",
+                    own->rank, own->steps, r->steps, own->rank, r->steps / 2);
+    // In an elastic job the servers have what a dead worker needs.
+    if (r->restarts > 0 && r->save == 0 && !r->settings.elastic)
+        return fail("restarts=%d without save= would do every step again; try: "
+                    "save=100",
+                    r->restarts);
+    if (r->world > 0 && r->rank >= r->world)
+        return fail("rank=%d of world=%d: ranks count from 0; try: rank=%d",
+                    r->rank, r->world, r->world - 1);
+    if (b->launch == LAUNCH_ALONE && (r->workers > 1 || r->world > 1))
+        return fail("sync=%s trains one worker, not %d; try: sync=ring",
+                    b->name, r->workers > 1 ? r->workers : r->world);
+    if (r->curve[0] && !b->servers)
+        return fail("curve=%s encrypts messages of servers, and sync=%s has "
+                    "none; try: leave it out",
+                    r->curve, b->name);
+    if (r->world == 0 && r->rank >= 0)
+        return fail("rank=%d without world; try: world=N", r->rank);
+    return config_check_backend(r, b) || check_in_step(r, b) ||
+                   check_apart(r, b)
+               ? -1
+               : 0;
+}

@@ -1,0 +1,180 @@
+// sizes.c - finds the model of a run's settings, and predicts the memory that
+// the model needs.
+
+#include "forecast/sizes.h"
+
+#include "base/base.h"
+#include "base/zigzag.h"
+#include "config/config.h"
+#include "model/part.h"
+#include "optim/optim.h"
+#include "pipeline/timetable.h"
+#include "sync/derive.h"
+#include "train/shape.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int sizes_model(const struct run *r, struct model_config *c)
+{
+    if (shape_model(r, c))
+        return -1;
+    if (c->vocab == 0)
+        c->vocab = 256; // symbols=bytes
+    return model_check(c);
+}
+
+// Whether a word set one of the model's sizes.
+static bool has_sizes(const struct run *r)
+{
+    static const char *const keys[] = {"layers", "heads", "channels", "context",
+                                       "vocab_size"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (config_asked(r, keys[i]))
+            return true;
+    return false;
+}
+
+const char *sizes_say(const struct run *r, const struct model_config *c,
+                      char text[SIZES_TEXT])
+{
+    static const char *const formats[] = {"fp32", "bf16", "fp16"};
+    char shape[96] = "";
+    bool sizes = has_sizes(r), file = strcmp(r->init, "random") != 0;
+    bool named = file || !sizes || config_asked(r, "model");
+    if (sizes)
+        snprintf(shape, sizeof shape,
+                 "%d layers, %d heads, %d channels, context %d", c->layers,
+                 c->heads, c->channels, c->context);
+    const char *name = !named ? "" : file ? r->init : r->model;
+    double n = (double)model_nparams(c) * 1e-6;
+    snprintf(text, SIZES_TEXT, "%.64s%s%s, %.4g %c parameters, precision=%s",
+             name, named && sizes ? ": " : "", shape, n < 1e4 ? n : n * 1e-3,
+             n < 1e4 ? 'M' : 'G', formats[r->precision]);
+    return text;
+}
+
+// ---- a rank of a mesh
+
+int sizes_threads(const struct run *r, int workers)
+{
+    if (r->threads)
+        return r->threads;
+    int share = (int)sysconf(_SC_NPROCESSORS_ONLN) / workers;
+    return share > 1 ? share : 1;
+}
+
+double sizes_slice(const struct model_config *c, int slices)
+{
+    double C = c->channels, V = c->vocab, L = c->layers;
+    double tables = part_embeds(c) || part_has_head(c) ? V * C : 0;
+    double cut = tables + L * (12 * C * C + 7 * C);
+    return (double)model_nparams(c) - cut + cut / slices;
+}
+
+int sizes_stage(const struct run *r, const struct backend *b,
+                const struct sizes_rank *rank, struct sizes *out)
+{
+    int members = rank->replicas * rank->pieces;
+    int ranks = members * rank->plan->stages * rank->slices;
+    struct model_job model = {.precision = config_format(r),
+                              .batch = r->batch,
+                              .threads = sizes_threads(r, ranks),
+                              .train = true,
+                              .recompute = r->recompute};
+    const struct pipeline *p = rank->plan;
+    float momentum = r->settings.momentum_correction ? 0 : (float)r->momentum;
+    const struct model_slices sums = {.sequence = r->tp_sequence > 0,
+                                      .keeps = r->tp_sequence == 2};
+    struct sync_settings settings = r->settings;
+    struct model_config whole;
+    if (sizes_model(r, &whole))
+        return -1;
+    const struct model_pieces pieces = {.n = rank->pieces,
+                                        .tokens = whole.context,
+                                        .over =
+                                            (enum model_over)r->attention_over};
+    model.config = whole;
+    if (p->stages > 1 && part_cut(&whole, p->stages, rank->stage, p->chunks,
+                                  rank->layers, &model.config))
+        return -1;
+    out->part = model.config;
+    if (rank->slices > 1) { // slice 0 is the largest
+        if (part_slice(&out->part, rank->slices, 0, &model.config))
+            return -1;
+        model.slices = &sums; // for its memory only
+    }
+    model.tokens = whole.context;
+    if (rank->pieces > 1) {
+        model.tokens = zigzag_most(whole.context, rank->pieces);
+        model.pieces = &pieces; // for its memory only
+    }
+    shape_stage(p, rank->stage, &model);
+    sync_derive(&settings, b, members, model_nparams(&model.config));
+    const struct memory_job job = {.model = &model,
+                                   .settings = &settings,
+                                   .backend = b,
+                                   .slots =
+                                       optim_slots_of((uint32_t)r->optimizer,
+                                                      momentum),
+                                   .world = members,
+                                   .saves = r->save > 0};
+    memory_worker(&job, &out->worker);
+    memory_server(&job, &out->server);
+    if (rank->slices > 1)
+        out->worker.buffers += (size_t)model.batch * (size_t)model.tokens *
+                               (size_t)whole.channels * shape_join_bytes(r);
+    if (p->stages > 1 && (rank->stage == 0 || rank->stage == p->stages - 1))
+        out->worker.buffers += (size_t)part_words(&model.config).n *
+                               (size_t)whole.channels * sizeof(float);
+    return 0;
+}
+
+// Checks that stages= has as many parts as mesh `m` and chunks= make.
+static int check_stages(const struct run *r, const struct mesh *m)
+{
+    int parts = mesh_size(m, MESH_PP) * r->chunks;
+    return r->stages.n && r->stages.n != parts
+               ? fail("stages= has %d parts, but mesh= and chunks= make %d; "
+                      "try: without stages=",
+                      r->stages.n, parts)
+               : 0;
+}
+
+int sizes_check_mesh(const struct run *r)
+{
+    struct model_config whole;
+    return sizes_model(r, &whole) || check_stages(r, &r->mesh) ||
+                   config_check_tokens(r) || shape_check_pieces(r, &whole)
+               ? -1
+               : 0;
+}
+
+int sizes_mesh(const struct run *r, const struct backend *b,
+               const struct mesh *m, struct sizes *out)
+{
+    int stages = mesh_size(m, MESH_PP);
+    struct pipeline plan = {PIPELINE_NAIVE, 1, r->accum, 1, 0};
+    if (stages > 1)
+        plan = (struct pipeline){(enum pipeline_kind)r->pipeline, stages,
+                                 r->accum, r->chunks, r->ahead};
+    if ((stages > 1 && pipeline_check(&plan)) || check_stages(r, m))
+        return -1;
+    *out = (struct sizes){.worker = {0}};
+    for (int s = 0; s < stages; s++) {
+        const struct sizes_rank rank = {&plan,
+                                        r->stages.n ? r->stages.layers : NULL,
+                                        s,
+                                        mesh_size(m, MESH_TP),
+                                        mesh_size(m, MESH_DP),
+                                        mesh_size(m, MESH_CP)};
+        struct sizes one;
+        if (sizes_stage(r, b, &rank, &one))
+            return -1;
+        if (memory_sum(&one.worker) > memory_sum(&out->worker))
+            *out = one;
+    }
+    return 0;
+}

@@ -1,0 +1,301 @@
+// train.c - `lockstep train` starts a job, supervises it and says how it ended.
+
+#include "launch/command.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "config/config.h"
+#include "launch/launch.h"
+#include "launch/progress.h"
+#include "launch/restart.h"
+#include "launch/settle.h"
+#include "launch/supervise.h"
+#include "netns/netns.h"
+#include "telemetry/steps.h"
+#include "telemetry/trace.h"
+#include "telemetry/trace_parts.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double grace_s = 5; // between SIGTERM and SIGKILL
+
+static void explain(FILE *f)
+{
+    fprintf(
+        f,
+        "lockstep train [FILE.ini] [key=value] ...\n\n"
+        "Trains GPT-2 with one worker, or with workers=N that synchronise by "
+        "sync=NAME.\n"
+        "  lockstep train                      one worker, on the C headers of "
+        "this machine\n"
+        "  lockstep train run.ini steps=200    settings of a file, and one of "
+        "its keys changed\n"
+        "  lockstep train sync=ring workers=2  two workers in a ring\n"
+        "  lockstep train RUN/run.json         repeat an earlier run\n"
+        "  lockstep train resume=RUN steps=99  continue a run from its newest "
+        "checkpoint\n\n");
+}
+
+// Makes the folder out=, or without out= a new folder in runs/ with the time as
+// its name. *made is true if the folder did not exist before.
+static int choose_out(struct run *r, bool *made)
+{
+    bool named = r->out[0] != '\0';
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+    for (int i = 1; i < 100; i++) {
+        char more[8] = "";
+        if (i > 1)
+            snprintf(more, sizeof more, "-%d", i);
+        if (!named &&
+            text_into(r->out, sizeof r->out, "runs/%s%s", stamp, more))
+            return -1;
+        int rc = file_make_folder(r->out);
+        *made = rc == 1;
+        if (rc < 0)
+            return fail("out=%s: %s; try: a folder that you may write to",
+                        r->out, fail_message());
+        if (*made || named)
+            return 0;
+    }
+    return fail("runs/%s and %s-2 .. %s-99 exist already; try: out=DIR", stamp,
+                stamp, stamp);
+}
+
+static int lock_path(const struct run *r, char path[CONFIG_PATH])
+{
+    return text_into(path, CONFIG_PATH, "%s/.lock", r->out);
+}
+
+// Locks the folder: only one job at a time may use it. Returns the lock, or -1
+// after fail().
+static int take_lock(const struct run *r)
+{
+    char path[CONFIG_PATH];
+    int fd = lock_path(r, path) ? -1 : file_lock(path);
+    return fd == FILE_LOCKED
+               ? fail("out=%s: another job is writing there; try: another out=",
+                      r->out)
+               : fd;
+}
+
+static void drop_lock(const struct run *r, int lock)
+{
+    char path[CONFIG_PATH];
+    if (!lock_path(r, path))
+        file_unlock(lock, path);
+}
+
+static bool is_there(const struct run *r, const char *name)
+{
+    char path[CONFIG_PATH + 16];
+    snprintf(path, sizeof path, "%s/%s", r->out, name);
+    return access(path, F_OK) == 0;
+}
+
+// Returns whether the job began its first step: run.json is written just before
+// it.
+static bool began(const struct run *r)
+{
+    return is_there(r, "run.json");
+}
+
+// Opens the emulated hosts that net= asks for. If there can be none, net=?RATE
+// runs on the host's own links, and run.json says so. 0, or -1 after fail().
+static int emulate(struct netns **net, const struct run *r)
+{
+    const char *rate = launch_net(r, true);
+    *net = NULL;
+    if (!*rate || !strcmp(rate, LAUNCH_UNSHAPED) ||
+        netns_open(net, rate, launch_hosts(r)) == 0)
+        return 0;
+    if (*r->net != '?')
+        return -1;
+    log_line("%s; the run uses unshaped links instead of net=%s",
+             fail_message(), rate);
+    return 0;
+}
+
+// Merges the samples and traces of all processes, also those that servers wrote
+// last. Keeps the message of a run that failed.
+static int merge(const struct run *r, int status)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_message());
+    if ((parts_merge_csv(r->out, "util", true) || trace_merge(r->out, true)) &&
+        !strstr(why, fail_message()))
+        log_line("%s", fail_message());
+    return status < 0 ? fail("%s", why) : status;
+}
+
+// Merges the rows that workers left behind: they could not do so, or one came
+// back when it was done. Keeps the message of a run that failed.
+static int merge_rows(const struct run *r, int status)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_message());
+    if (steps_merge(r->out, r->workers) ||
+        parts_drop_csv(r->out, "breakdown", r->workers))
+        log_line("%s", fail_message());
+    return status < 0 ? fail("%s", why) : status;
+}
+
+// The context of struct job_again.
+struct again {
+    struct run *run;
+    struct restart *restart;
+    const struct netns *net;
+    char servers[LAUNCH_ENDPOINTS];
+};
+
+static double worker_wanted(void *ctx, int rank, bool lost, char *why,
+                            size_t size)
+{
+    struct again *a = ctx;
+    return restart_worker_wanted(a->restart, a->run, rank, lost, why, size);
+}
+
+static int start_worker(void *ctx, struct job *j, int rank)
+{
+    const struct again *a = ctx;
+    return launch_worker(j, a->run, a->net, rank, a->servers);
+}
+
+static long last_step(void *ctx)
+{
+    const struct run *r = ctx;
+    return restart_last_step(r);
+}
+
+// How a start of the job ended.
+struct ending {
+    bool crashed; // without an error of its own: the log may tell more
+    bool stepped; // it made a step
+};
+
+// Starts and supervises the job. Returns what job_run() returns.
+static int supervise(struct run *r, struct restart *restart,
+                     const char *log_path, struct ending *e)
+{
+    struct progress *progress = NULL;
+    struct job *j = NULL;
+    struct netns *net;
+    if (emulate(&net, r))
+        return -1;
+    struct again a = {.run = r, .restart = restart, .net = net};
+    struct job_again again = {worker_wanted, start_worker, &a};
+    struct job_config config = {
+        .children = launch_children(r),
+        .log_path = log_path,
+        .grace_s = grace_s,
+        .stopped_s = grace_s + r->timeout,
+        .elastic = r->settings.elastic,
+        .again = &again,
+        .mpirun = {.ranks = launch_children(r),
+                   .start_s = LAUNCH_START_S + r->timeout,
+                   .quiet_s = grace_s + r->timeout},
+        .mesh = &r->mesh,
+        .last_step = last_step,
+        .ctx = r,
+    };
+    if (config.children < 0 || progress_open(&progress)) {
+        netns_close(&net);
+        return -1;
+    }
+    config.progress = progress;
+    int status = job_open(&j, &config) || launch(j, r, net, a.servers) ? -1 : 0;
+    if (status == 0 || (j && job_stopped(j)))
+        status = job_run(j);
+    e->crashed = j && job_crashed(j);
+    e->stepped = progress_step(progress) > 0;
+    job_close(&j);
+    netns_close(&net);
+    progress_close(&progress);
+    return began(r) ? merge(r, status) : status;
+}
+
+// Removes the folder of a run that did not begin. Returns -1 and keeps the
+// message.
+static int forget(const struct run *r)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_message());
+    if (file_remove_folder(r->out))
+        log_line("%s", fail_message());
+    if (!strncmp(r->out, "runs/", 5))
+        rmdir("runs"); // fails if it has other runs
+    return fail("%s", why);
+}
+
+// What helps after the loss of a process that left no error.
+static const char *remedy(const struct run *r, const struct ending *e)
+{
+    if (!e->crashed || !e->stepped || r->restarts > 0 ||
+        strstr(fail_message(), "; try: "))
+        return "";
+    return r->save > 0 ? "; try: resume=auto, or restarts=3 from the start on"
+                       : "; try: save=100 restarts=3, to go on after a loss";
+}
+
+// Trains in the locked folder out=. Returns the exit status, or -1 after
+// fail().
+static int train_locked(struct run *r, bool made)
+{
+    struct ending e = {0};
+    char log_path[CONFIG_PATH];
+    if (settle_check(r) ||
+        text_into(log_path, sizeof log_path, "%s/log.txt", r->out))
+        return made ? forget(r) : -1;
+    signal(SIGXFSZ, SIG_IGN); // as train/main.c does
+    uint64_t start = now_ns();
+    struct restart again = {0};
+    int status = supervise(r, &again, log_path, &e);
+    while (status < 0 &&
+           restart_wanted(&again, r, log_path, e.crashed && !e.stepped))
+        status = supervise(r, &again, log_path, &e);
+    if (began(r))
+        status = merge_rows(r, status);
+    double seconds = (double)(now_ns() - start) * 1e-9;
+    if (status < 0 && made && !e.crashed && !began(r))
+        return forget(r);
+    if (status < 0 && access(log_path, F_OK))
+        return -1;
+    if (status < 0)
+        return fail("%s%s; log: %s", fail_message(), remedy(r, &e), log_path);
+    if (status > 0)
+        fprintf(stderr, "lockstep: stopped by signal %d (%s); log: %s\n",
+                status - 128, strsignal(status - 128), log_path);
+    else
+        printf("done in %.0f s: %s\n", seconds, r->out);
+    return status;
+}
+
+static int train(int nwords, char **words)
+{
+    struct run r;
+    bool made = false;
+    if (settle_words(&r, nwords, words) || config_say_changes(&r) ||
+        choose_out(&r, &made))
+        return -1;
+    int lock = take_lock(&r);
+    if (lock < 0)
+        return -1;
+    int status = train_locked(&r, made);
+    drop_lock(&r, lock);
+    return status;
+}
+
+const struct command command_train = {
+    .name = "train",
+    .words = "[FILE.ini] [key=value] ..",
+    .help = "train a model; --help lists every key",
+    .explain = explain,
+    .all_keys = true,
+    .run = train,
+};

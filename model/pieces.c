@@ -1,0 +1,277 @@
+// pieces.c - attention over sequences that several workers divide.
+//
+// A worker has the queries of its own tokens, and needs the keys and values of
+// all tokens before them. attention_over=gather gathers those of all workers;
+// ring passes them on to the right, n - 1 times:
+//
+//     step      0    1    2        worker 0 of 3: whose keys it has
+//     keys of   0    2    1
+//
+// In both ways a worker merges the blocks in the order of the ring, so the
+// results have the same bits. Backward needs the keys and values again. The
+// gradients of a worker's keys are the sum of all workers' shares: gather ends
+// with a reduce-scatter; in the ring the shares of a worker's keys travel
+// around behind the keys, and the worker adds its own at the end.
+//
+// With attention_over=heads pieces_heads.c does all of this.
+
+#include "model/pieces.h"
+
+#include "model/pieces_heads.h"
+#include "model/state.h"
+
+#include <math.h>
+
+// Buffers of the ring: keys and values that are here and that arrive; the
+// gradients of this worker's own, of another's in even and in odd steps, and
+// those that arrive.
+enum { HERE, ARRIVE, KEYS };
+enum { HOME, EVEN, ODD, ARRIVING, GRADIENTS };
+
+static struct zigzag worker_at(const struct model *m, int w)
+{
+    const struct model_pieces *p = m->job.pieces;
+    return zigzag_of(p->tokens, p->n, w);
+}
+
+int pieces_longest(const struct model_job *job)
+{
+    const struct model_pieces *p = job->pieces;
+    if (!p)
+        return job->tokens;
+    return p->over == OVER_HEADS ? p->tokens
+                                 : zigzag_of(p->tokens, p->n, 0).run[0].n;
+}
+
+// How many numbers the keys and values of worker w's tokens are, in B
+// sequences.
+static size_t keys_of(const struct model *m, int B, int w)
+{
+    return (size_t)B * worker_at(m, w).own * 2 * m->width;
+}
+
+void pieces_tables(struct model *m, struct arena *a)
+{
+    const struct model_pieces *p = m->job.pieces;
+    m->lengths =
+        p ? arena_alloc(a, 2 * (size_t)p->n, sizeof *m->lengths) : NULL;
+}
+
+void pieces_layout(struct model *m, struct arena *a)
+{
+    const struct model_job *job = &m->job;
+    const struct model_pieces *p = job->pieces;
+    if (p && p->over == OVER_HEADS)
+        pieces_heads_layout(m, a);
+    if (!p || p->over == OVER_HEADS)
+        return;
+    size_t rows = (size_t)job->batch * job->tokens;
+    size_t most =
+        (size_t)job->batch * zigzag_most(p->tokens, p->n) * 2 * m->width;
+    size_t size = dtype_bytes(job->precision);
+    size_t all = (size_t)job->batch * p->tokens * 2 * m->width;
+    bool ring = p->over == OVER_RING;
+    m->merged = arena_floats(a, rows * m->width);
+    for (int i = 0; i < (ring ? KEYS : 1); i++)
+        m->kv[i] = arena_alloc(a, ring ? most : all, size);
+    for (int i = 0; job->train && i < (ring ? GRADIENTS : 1); i++)
+        m->dkv[i] = arena_floats(a, ring ? most : all);
+}
+
+// ---- keys and values, step by step
+
+// The worker whose keys this one has in step s.
+static int whose(const struct model *m, int s)
+{
+    const struct model_pieces *p = m->job.pieces;
+    return (p->rank - s + p->n) % p->n;
+}
+
+// Fills in m->lengths. Returns where worker w's chunk begins.
+static size_t cut_chunks(struct model *m, int B, int w)
+{
+    size_t at = 0;
+    for (int i = 0; i < m->job.pieces->n; i++) {
+        m->lengths[i] = keys_of(m, B, i);
+        at += i < w ? m->lengths[i] : 0;
+    }
+    return at;
+}
+
+// The element of worker w's chunk, if all chunks are here; else 0.
+static size_t chunk_at(struct model *m, int B, int w)
+{
+    return m->job.pieces->over == OVER_RING ? 0 : cut_chunks(m, B, w);
+}
+
+static void *number_at(const struct model *m, void *v, size_t i)
+{
+    return (char *)v + i * dtype_bytes(m->job.precision);
+}
+
+// Copies this worker's keys and values out of qkv and, to gather them, gets
+// those of all workers. Returns 0, or -1 after fail().
+static int keys_begin(struct model *m, const void *qkv, int B)
+{
+    const struct model_pieces *p = m->job.pieces;
+    size_t at = chunk_at(m, B, p->rank), C = m->width;
+    size_t rows = (size_t)B * m->job.tokens;
+    m->k->copy_columns(number_at(m, m->kv[HERE], at), 2 * C,
+                       number_at(m, (void *)qkv, C), 3 * C, rows, 2 * C);
+    return p->over == OVER_RING
+               ? 0
+               : p->gather(p->ctx, m->kv[HERE], m->lengths, m->job.precision);
+}
+
+// *kv = the keys and values of step s. In a ring they go on to the next worker
+// while this one computes. Returns 0, or -1 after fail().
+static int keys_at(struct model *m, int B, int s, const void **kv)
+{
+    const struct model_pieces *p = m->job.pieces;
+    if (p->over != OVER_RING) {
+        *kv = number_at(m, m->kv[HERE], chunk_at(m, B, whose(m, s)));
+        return 0;
+    }
+    void *here = m->kv[s % KEYS], *next = m->kv[(s + 1) % KEYS];
+    if (s > 0 && p->passed(p->ctx, PASS_KEYS))
+        return -1;
+    *kv = here;
+    return s + 1 < p->n
+               ? p->pass(p->ctx, PASS_KEYS, here, keys_of(m, B, whose(m, s)),
+                         next, keys_of(m, B, whose(m, s + 1)), m->job.precision)
+               : 0;
+}
+
+// ---- blocks
+
+// Calls `block` for each block of this worker's queries and worker w's keys.
+typedef void block_fn(void *ctx, const struct attention_runs *r);
+
+static void each_block(const struct model *m, int w, block_fn *block, void *ctx)
+{
+    struct zigzag own = worker_at(m, m->job.pieces->rank);
+    struct zigzag theirs = worker_at(m, w);
+    for (int q = 0; q < ZIGZAG_PIECES; q++)
+        for (int k = 0; k < ZIGZAG_PIECES; k++) {
+            const struct attention_runs r = {own.run[q], theirs.run[k], own.own,
+                                             theirs.own};
+            if (r.queries.n && r.keys.n && r.keys.first <= r.queries.first)
+                block(ctx, &r);
+        }
+}
+
+// What the blocks of a pass read and write.
+struct blocks {
+    const struct model *m;
+    const struct layer *l;
+    const struct attention *a;
+    const void *kv;   // the keys and values of a step
+    const void *dout; // of a pass for gradients
+    float *dkv;       // the gradients of kv
+};
+
+static void block_forward(void *ctx, const struct attention_runs *r)
+{
+    const struct blocks *f = ctx;
+    f->m->k->attention_block(f->m->merged, f->l->lse, f->l->qkv, f->kv, r,
+                             f->a);
+}
+
+int pieces_attention(struct model *m, const struct layer *l,
+                     const struct attention *a)
+{
+    if (m->job.pieces->over == OVER_HEADS)
+        return pieces_heads_attention(m, l, a);
+    struct blocks f = {.m = m, .l = l, .a = a};
+    size_t rows = (size_t)a->B * m->job.tokens, n = rows * m->width;
+    if (keys_begin(m, l->qkv, a->B))
+        return -1;
+    m->k->zero(m->merged, n);
+    for (size_t i = 0; i < rows * a->NH; i++)
+        l->lse[i] = -INFINITY;
+    for (int s = 0; s < m->job.pieces->n; s++) {
+        if (keys_at(m, a->B, s, &f.kv))
+            return -1;
+        each_block(m, whose(m, s), block_forward, &f);
+    }
+    m->k->cast_down(l->att, m->merged, n);
+    return 0;
+}
+
+// ---- backward
+
+static void block_backward(void *ctx, const struct attention_runs *r)
+{
+    const struct blocks *b = ctx;
+    b->m->k->attention_block_backward(b->m->merged, b->dkv, b->dout, b->l->att,
+                                      b->l->lse, b->l->qkv, b->kv, r, b->a);
+}
+
+// Where a step's share of the gradients of its keys goes.
+static float *share_at(struct model *m, int B, int s)
+{
+    if (m->job.pieces->over != OVER_RING)
+        return m->dkv[HOME] + chunk_at(m, B, whose(m, s));
+    return m->dkv[s == 0 ? HOME : EVEN + s % 2];
+}
+
+// In a ring: adds to a step's share the shares of the workers before, which
+// have arrived, and passes the sum on to the right. Returns 0, or -1 after
+// fail().
+static int share_on(struct model *m, int B, int s, float *share)
+{
+    const struct model_pieces *p = m->job.pieces;
+    size_t n = keys_of(m, B, whose(m, s));
+    if (p->over != OVER_RING || s == 0)
+        return 0;
+    if (s > 1) {
+        if (p->passed(p->ctx, PASS_GRADIENTS))
+            return -1;
+        m->k->add_parts(share, m->dkv[ARRIVING], 1, n, true);
+    }
+    return p->pass(p->ctx, PASS_GRADIENTS, share, n, m->dkv[ARRIVING],
+                   keys_of(m, B, whose(m, s + 1)), DTYPE_F32);
+}
+
+// Completes the gradients of this worker's own keys, which *own points to.
+// Returns 0, or -1 after fail().
+static int share_end(struct model *m, int B, float **own)
+{
+    const struct model_pieces *p = m->job.pieces;
+    *own = m->dkv[HOME];
+    if (p->over != OVER_RING) {
+        *own += chunk_at(m, B, p->rank);
+        return p->scatter(p->ctx, m->dkv[HOME], m->lengths);
+    }
+    if (p->passed(p->ctx, PASS_GRADIENTS))
+        return -1;
+    m->k->add_parts(*own, m->dkv[ARRIVING], 1, keys_of(m, B, p->rank), true);
+    return 0;
+}
+
+int pieces_backward(struct model *m, const struct layer *l, void *dqkv,
+                    const void *dout, const struct attention *a)
+{
+    if (m->job.pieces->over == OVER_HEADS)
+        return pieces_heads_backward(m, l, dqkv, dout, a);
+    struct blocks b = {.m = m, .l = l, .a = a, .dout = dout};
+    size_t rows = (size_t)a->B * m->job.tokens, C = m->width;
+    float *own;
+    if (keys_begin(m, l->qkv, a->B))
+        return -1;
+    m->k->zero(m->merged, rows * C);
+    for (int s = 0; s < m->job.pieces->n; s++) {
+        b.dkv = share_at(m, a->B, s);
+        m->k->zero(b.dkv, keys_of(m, a->B, whose(m, s)));
+        if (keys_at(m, a->B, s, &b.kv))
+            return -1;
+        each_block(m, whose(m, s), block_backward, &b);
+        if (share_on(m, a->B, s, b.dkv))
+            return -1;
+    }
+    if (share_end(m, a->B, &own))
+        return -1;
+    m->k->cast_columns(dqkv, 3 * C, m->merged, rows, C);
+    m->k->cast_columns(number_at(m, dqkv, C), 3 * C, own, rows, 2 * C);
+    return 0;
+}

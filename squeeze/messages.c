@@ -1,0 +1,173 @@
+// messages.c - units that travel as messages: gathered, or twice (squeeze.h).
+//
+// If they travel twice, the first messages are exchanged by all_to_all. Then
+// each worker adds up its part of each unit, encodes that sum with a residual
+// of its own, and gathers.
+
+#include "squeeze/travel.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/backends.h"
+#include "group/group.h"
+#include "telemetry/span.h"
+
+#include <string.h>
+
+static struct group_chunk part_of(const struct sync *s, const struct unit *u,
+                                  int rank)
+{
+    return group_chunk(u->n, 1, s->job.cluster->world, rank);
+}
+
+static struct bucket own_part(const struct sync *s, const struct unit *u)
+{
+    struct group_chunk c = part_of(s, u, s->job.cluster->rank);
+    bool keeps = s->job.settings->feedback;
+    return (struct bucket){.off = u->off + c.off, .n = keeps ? c.n : 0};
+}
+
+// One block for the messages of all units: all may be under way at once.
+static int open_messages(struct sync *s)
+{
+    struct squeezed *q = s->state;
+    int world = s->job.cluster->world;
+    size_t bytes = 0, copies = (1 + (size_t)q->ops->twice) * (size_t)world;
+    for (int i = 0; i < q->nunits; i++) {
+        struct unit *u = &q->units[i];
+        u->bytes = squeeze_message(s->job.settings, world, u->n);
+        bytes += copies * u->bytes;
+    }
+    char *at = q->buffers = mem_alloc(bytes, 1);
+    for (int i = 0; at && i < q->nunits; i++) {
+        struct unit *u = &q->units[i];
+        u->messages = at;
+        u->given = at + (size_t)world * u->bytes;
+        at += copies * u->bytes;
+    }
+    return q->buffers ? 0 : -1;
+}
+
+// Writes the message of x, which begins at `off` of the whole vector.
+static void encode(struct sync *s, bool sum, size_t off, float *x, size_t n,
+                   char *message)
+{
+    struct squeezed *q = s->state;
+    uint64_t key = squeeze_stream(s->job.seed, s->steps + 1,
+                                  s->job.cluster->rank, sum, off);
+    q->ops->encode(s->job.settings, key, x, n, message, q->scratch);
+}
+
+// sum += message `rank` of a unit, which has n elements.
+static int add(struct sync *s, const struct unit *u, int rank, size_t n,
+               float *sum)
+{
+    const struct squeezed *q = s->state;
+    const char *message = u->messages + (size_t)rank * u->bytes;
+    return q->ops->add(s->job.settings, message, n, sum)
+               ? fail("%s: the message of rank %d for elements %zu to %zu: %s",
+                      s->job.backend->name,
+                      cluster_job_rank(s->job.cluster->ranks, rank), u->off,
+                      u->off + u->n, fail_message())
+               : 0;
+}
+
+// The messages of all workers. They travel as words of 4 bytes, which a carrier
+// moves and does not look at.
+static struct group_vector words(const struct sync *s, const struct unit *u,
+                                 char *messages)
+{
+    size_t bytes = (size_t)s->job.cluster->world * u->bytes;
+    return group_floats((float *)(void *)messages, bytes / sizeof(float));
+}
+
+static int post_gather(struct sync *s, struct unit *u)
+{
+    struct squeezed *q = s->state;
+    struct group_vector v = words(s, u, u->messages);
+    v.awaited = travel_is_last(q, u);
+    return group_all_gather(s->group, &v, &u->ticket);
+}
+
+static int send_to_all(struct sync *s, struct unit *u)
+{
+    struct squeezed *q = s->state;
+    float *speed = q->residuals.fresh_speed;
+    char *message = u->messages + (size_t)s->job.cluster->rank * u->bytes;
+    span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
+    encode(s, false, u->off, travel_x(s, u), u->n, message);
+    if (speed)
+        squeeze_clear_sent(s->job.settings, message, u->n, speed + u->off);
+    span_end(q->lane);
+    return post_gather(s, u);
+}
+
+static int send_parts(struct sync *s, struct unit *u)
+{
+    struct squeezed *q = s->state;
+    span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
+    float *x = travel_x(s, u);
+    for (int r = 0; r < s->job.cluster->world; r++) {
+        struct group_chunk c = part_of(s, u, r);
+        encode(s, false, u->off + c.off, x + c.off, c.n,
+               u->given + (size_t)r * u->bytes);
+    }
+    span_end(q->lane);
+    struct group_vector given = words(s, u, u->given);
+    struct group_vector taken = words(s, u, u->messages);
+    return group_all_to_all(s->group, &given, &taken, &u->ticket);
+}
+
+// This worker has got its part of a unit from all: adds up, and sends the sum
+// to all.
+static int send_sum(struct sync *s, struct unit *u)
+{
+    struct squeezed *q = s->state;
+    int rank = s->job.cluster->rank, rc = 0;
+    struct group_chunk part = part_of(s, u, rank);
+    float *sum = q->own_fresh ? q->own_fresh + u->own_at : q->part;
+    span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
+    if (q->own_kept)
+        memcpy(sum, q->own_kept + u->own_at, part.n * sizeof *sum);
+    else
+        memset(sum, 0, part.n * sizeof *sum);
+    for (int r = 0; !rc && r < s->job.cluster->world; r++)
+        rc = add(s, u, r, part.n, sum);
+    if (!rc)
+        encode(s, true, u->off + part.off, sum, part.n,
+               u->messages + (size_t)rank * u->bytes);
+    span_end(q->lane);
+    return rc ? -1 : post_gather(s, u);
+}
+
+static int take(struct sync *s, struct unit *u)
+{
+    struct squeezed *q = s->state;
+    float *g = s->job.grads + u->off;
+    int rc = 0;
+    span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
+    memset(g, 0, u->n * sizeof *g);
+    for (int r = 0; !rc && r < s->job.cluster->world; r++) {
+        struct group_chunk c = {.n = u->n};
+        if (q->ops->twice)
+            c = part_of(s, u, r);
+        rc = add(s, u, r, c.n, g + c.off);
+    }
+    span_end(q->lane);
+    return rc;
+}
+
+const struct squeeze_way squeeze_gathered = {
+    .open = open_messages,
+    .send = send_to_all,
+    .take = take,
+};
+
+const struct squeeze_way squeeze_twice = {
+    .own = own_part,
+    .own_name = RESIDUAL_OF_SUMS,
+    .open = open_messages,
+    .send = send_parts,
+    .send_again = send_sum,
+    .take = take,
+};

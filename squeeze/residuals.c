@@ -1,0 +1,51 @@
+// residuals.c - what one step leaves to the next.
+
+#include "squeeze/residuals.h"
+
+#include "base/base.h"
+
+int residuals_open(struct residuals *r, const struct sync *s)
+{
+    float **const v[] = {&r->kept, &r->fresh, &r->speed, &r->fresh_speed};
+    int vectors = s->job.settings->momentum_correction ? 4 : 2;
+    r->decay = s->job.velocity_decay;
+    for (int i = 0; s->job.settings->feedback && i < vectors; i++)
+        if (!(*v[i] = mem_alloc(s->job.n, sizeof **v[i])))
+            return -1;
+    return 0;
+}
+
+void residuals_close(struct residuals *r)
+{
+    mem_free(r->kept);
+    mem_free(r->fresh);
+    mem_free(r->speed);
+    mem_free(r->fresh_speed);
+    *r = (struct residuals){0};
+}
+
+void residuals_keep(struct residuals *r)
+{
+    float *kept = r->kept, *speed = r->speed;
+    r->kept = r->fresh;
+    r->fresh = kept;
+    r->speed = r->fresh_speed;
+    r->fresh_speed = speed;
+}
+
+float *residuals_add(const struct residuals *r, float *grads, size_t off,
+                     size_t n)
+{
+    if (!r->kept)
+        return grads + off;
+    if (r->speed) {
+        for (size_t i = off; i < off + n; i++) {
+            r->fresh_speed[i] = r->decay * r->speed[i] + grads[i];
+            r->fresh[i] = r->fresh_speed[i] + r->kept[i];
+        }
+        return r->fresh + off;
+    }
+    for (size_t i = off; i < off + n; i++)
+        r->fresh[i] = grads[i] + r->kept[i];
+    return r->fresh + off;
+}

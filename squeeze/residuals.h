@@ -1,0 +1,60 @@
+// residuals.h - the state of strategies with squeeze=: what one step leaves to
+// the next, in checkpoints.
+//
+// Slots: those of the optimiser; then the strategy's own, if it has one; then
+// the residuals of worker 0, 1, .., each with its velocity behind it if there
+// is one. In a world of w' workers after one of w, worker r takes the sum of
+// the residuals of r, r + w', .. and multiplies it by w'/w, because sums over
+// workers are divided by the world.
+//
+// With momentum_correction=1 (Deep Gradient Compression, Lin et al., ICLR 2018)
+// each worker has the momentum, and the optimiser has none:
+//
+//     velocity = decay velocity + gradients;  x = velocity + residual
+//
+// Where an element is sent, both become 0.
+
+#pragma once
+
+#include "sync/sync.h"
+
+struct residuals {
+    const char *own_name; // of the strategy's own slot; NULL: it has none
+    // What this worker's messages lack, job.n elements: of the last update, and
+    // of this step. NULL: feedback=0.
+    float *kept, *fresh;
+    // With momentum_correction=1 the velocity of each element, likewise; else
+    // NULL. It decays by `decay` in each step.
+    float *speed, *fresh_speed;
+    float decay;
+};
+
+// The name of the own slot if it is what the compressed sums lack.
+#define RESIDUAL_OF_SUMS "residual_of_sums"
+
+// Allocates kept and fresh if feedback=1. 0, or -1 after fail(); call
+// residuals_close() in both cases.
+int residuals_open(struct residuals *r, const struct sync *s);
+void residuals_close(struct residuals *r);
+
+// The step is an update: what it left is kept.
+void residuals_keep(struct residuals *r);
+
+// x = gradients, or velocity, + residual of elements [off, off + n), in
+// `fresh`; without feedback the gradients themselves. The velocity is made.
+float *residuals_add(const struct residuals *r, float *grads, size_t off,
+                     size_t n);
+
+// The functions of sync_ops: the number of slots, and the name of one.
+int residuals_slots(const struct sync *s, const struct residuals *r);
+void residuals_slot_name(const struct sync *s, const struct residuals *r,
+                         int slot, char name[SYNC_SLOT_NAME]);
+int residuals_own_slot(const struct sync *s);
+
+// Visit the optimiser's state and this worker's residual. The strategy visits
+// its own slot. *by becomes w'/w, by which the own slot has to be multiplied.
+// Return 0, or -1 after fail().
+int residuals_save(struct sync *s, const struct residuals *r, sync_visit *visit,
+                   void *ctx);
+int residuals_load(struct sync *s, const struct residuals *r, sync_visit *visit,
+                   void *ctx, float *by);

@@ -1,0 +1,194 @@
+"""The command fit: which ways fit into a worker's memory, and with how large a batch."""
+
+import itertools
+import math
+
+from . import gpu_step
+from .core import Core, key, key_help, own_words
+from .files import Error, visible
+from .forecast import (GPU_NOTE, MOST_WORKERS, divided, marks, memory_head, memory_rows,
+                       mesh_of, names_of, place, read_backends, read_size, read_workers,
+                       refuse_pieces, threads)
+from .meshes import STAGES
+
+ALL = "lockstep fit --help"
+MOST_BATCH, WORKERS, SHARDS = 65536, 4, 3
+
+ROWS = [
+    key("fit", "memory", "", "text", "of each worker and server, as 2gb, 900mb or 1.5gib",
+        unit="SIZE"),
+    key("fit", "workers", "", "text", "numbers of workers, as 4,16; empty: 4, or by mesh=",
+        unit="N,.."),
+    key("fit", "hosts", "0", "int", "number of machines, instead of workers=", min=1,
+        max=MOST_WORKERS, zero="not asked"),
+    key("fit", "slots", "0", "int", "workers on each host", min=1, max=MOST_WORKERS,
+        zero="8 with hosts="),
+    key("fit", "sync", "", "text", "some of the ways below; empty: all", unit="WAY,.."),
+    key("fit", "device", "cpu", "text",
+        "h100: the workers are such GPUs, with precision=bf16", unit="NAME"),
+]
+
+# The keys of backends that the answer depends on.
+NEEDED = ("wire", "staging", "servers", "update", "slice_kb", "bucket_mb",
+          "first_bucket_mb", "outer_rule", "outer_momentum")
+
+HELP = """\
+lockstep fit memory=SIZE [key=value] ...
+
+Prints which backends fit into the memory of a worker, and the largest batch of each.
+Without sync= and mesh=, also for workers that divide the model or its sequences.
+It uses the formulas of ARCHITECTURE.md, as train does before step 1.
+"""
+
+MORE = """
+These keys of train count as well: model and its sizes, precision, dropout, threads,
+optimizer, momentum, wire, staging, servers, update, slice_kb, bucket_mb,
+first_bucket_mb, outer_rule, outer_momentum, mesh, accum, pipeline, chunks, ahead,
+stages, tp_sequence, attention_over, tp_wire.
+  lockstep fit memory=2gb model=gpt2 workers=4
+"""
+
+
+def explain():
+    """What --help says."""
+    with Core() as core:
+        return (HELP + key_help(core, ROWS) +
+                f"\nsync={names_of(core.table()['backends'], 'has_law')}\n" + MORE)
+
+
+class Question:
+    """The words of a command line, and what follows from them."""
+
+    def __init__(self, core, words):
+        self.core = core
+        self.values, rest = own_words(core, ROWS, ALL, words)
+        backends = core.table()["backends"]
+        device = self.values["device"]
+        self.gpu = device != "cpu"
+        if self.values["memory"]:
+            self.bytes = read_size("memory", self.values["memory"])
+        self.run = gpu_step.with_precision(core, device, rest) if self.gpu else \
+            core.ask("run", *rest)
+        self.settings = self.run["settings"]
+        for name in "batch", "recompute":
+            if name in self.run["asked"]:
+                raise Error(f"fit: {name}= is what fit looks for; try: without {name}=")
+        if not self.values["memory"]:
+            raise Error("fit: memory= is missing; try: memory=2gb")
+        core.ask("check", "fit", *NEEDED)
+        self.ways = read_backends(core, backends, self.values["sync"] or
+                                  names_of(backends, "has_law"))
+        self.mesh = mesh_of(self.settings["mesh"])
+        if self.mesh:
+            self._check_mesh()
+        self.threads = []  # words
+        self.workers = self._read_workers()
+
+    def _check_mesh(self):
+        """workers= must be its number of ranks, and sync= must name a backend that can
+        train parts of a model."""
+        workers, ranks = self.values["workers"], math.prod(self.mesh.values())
+        if workers and workers != str(ranks):
+            raise Error(f"fit: mesh={self.settings['mesh']} has {ranks} ranks, not "
+                        f"workers={visible(workers)}; try: without workers=")
+        if not any(way["parts"] for way in self.ways):
+            raise Error(f"fit: sync={visible(self.values['sync'])} cannot train parts of a "
+                        f"model (mesh={self.settings['mesh']}); try: sync=ring")
+        if self.gpu:
+            refuse_pieces(self.mesh, "fit")
+
+    def _read_workers(self):
+        """The numbers of workers. With hosts= or slots= there is one, and a worker has its
+        share of a host's cores."""
+        words = self.values["workers"]
+        hosts, slots = int(self.values["hosts"]), int(self.values["slots"])
+        asked = read_workers(words) if words else []
+        given = math.prod(self.mesh.values()) if self.mesh else 0
+        if not given and len(asked) == 1:
+            given = asked[0]
+        if not hosts and not slots:
+            return asked or [given or WORKERS]
+        if len(asked) > 1:
+            raise Error(f"fit: workers={words} are several numbers, but hosts= and slots= "
+                        "make one; try: without workers=")
+        hosts, slots = place(hosts, slots, given, "fit")
+        self.threads = [f"threads={threads(self.run, slots)}"]
+        return [hosts * slots]
+
+    def measure(self, words, batch, recompute):
+        """The memory of a worker, and of its server."""
+        return self.core.ask("memory", *words, f"batch={batch}", f"recompute={recompute}",
+                             *self.threads)
+
+    def largest(self, words, recompute):
+        """The largest batch that fits; 0: none does."""
+        fits, over = 0, MOST_BATCH + 1
+        while over - fits > 1:
+            batch = fits + (over - fits) // 2
+            need = self.measure(words, batch, recompute)
+            if max(sum(need["worker"]), sum(need["server"])) <= self.bytes:
+                fits = batch
+            else:
+                over = batch
+        return fits
+
+    def row(self, name, words):
+        """The row of a way, and of its server."""
+        batches = [self.largest(words, recompute=k) for k in (0, 1)]
+        need = self.measure(words, 1, 0)
+        return memory_rows(name, need["worker"], need["server"],
+                           "".join(f" {batch or '-':>9}" for batch in batches))
+
+    def divided_rows(self, name, mesh, *words):
+        """The rows of a way on a mesh: of each way to divide tokens."""
+        for sequence, over in itertools.product(*divided(self.run, mesh_of(mesh))):
+            yield from self.row(name + marks(sequence, over), [
+                f"mesh={mesh}", *words, f"tp_sequence={sequence}", f"attention_over={over}"])
+
+    def rows(self, way, workers):
+        """The rows of a backend: of each value of shard= that it has."""
+        parts = any(self.mesh.get(axis, 1) > 1 for axis in ("pp", "tp", "cp"))
+        if self.mesh and not way["parts"]:
+            return
+        # A part of a model supports no other value.
+        for shard in range(1, SHARDS + 1 if way["shards"] and not parts else 2):
+            yield from self.divided_rows(
+                f"{way['name']} shard={shard}" if way["shards"] else way["name"],
+                self.settings["mesh"] or f"dp{workers}", f"sync={way['name']}",
+                f"shard={shard}")
+
+    def parts(self, workers):
+        """The rows of workers that divide one replica: stages, slices, sequences."""
+        most = {"pp": min(self.run["layers"], STAGES), "tp": self.run["heads"],
+                "cp": 1 if self.gpu else self.run["context"]}
+        ring = next(way["name"] for way in self.ways
+                    if way["parts"] and way["traffic"] == "ring")
+        for axis, count in most.items():
+            if workers <= count:
+                mesh = f"{axis}{workers}"
+                yield from self.divided_rows(mesh, mesh, f"sync={ring}")
+
+    def answer(self):
+        """Prints the tables."""
+        print(f"{self.run['says']}, wire={self.settings['wire']}\n")
+        for i, workers in enumerate(self.workers):
+            head = memory_head(self.settings["mesh"] or f"{workers} workers")
+            print("\n" * bool(i) + f"{head} {'batch':>9} {'recompute':>9}")
+            rows = [self.rows(way, workers) for way in self.ways]
+            if not self.mesh and not self.values["sync"]:
+                rows.append(self.parts(workers))
+            for row in itertools.chain.from_iterable(rows):
+                print(row)
+        print("\nThe memory of a worker is in MB, with batch=1"
+              f"{', for the rank that needs most' * bool(self.mesh)}.\nbatch: the largest "
+              "batch within memory=; recompute: the same with recompute=1.\n-: batch=1 does "
+              "not fit into a worker or into its server.")
+        if self.gpu:
+            print(GPU_NOTE)
+
+
+def fit(words):
+    """lockstep fit."""
+    with Core() as core:
+        Question(core, words).answer()
+    return 0

@@ -1,0 +1,155 @@
+"""What the commands predict, fit and simulate share: lists of workers and ways, hosts,
+GPUs that nobody has measured, and tables of memory.
+"""
+
+import os
+import re
+
+from .files import Error, visible, whole
+
+MOST, MOST_WORKERS = 32, 4096
+SLOTS = 8  # workers of a host, if nobody says
+BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}  # of a number on the wire
+
+# What a table of memory says if it is asked for a GPU.
+GPU_NOTE = ("process: code and threads of a CPU's worker. A GPU's CUDA context, hundreds "
+            "of MB of its\nmemory, is not counted.")
+
+# ---- words
+
+
+def _items(key, text):
+    items = text.split(",")
+    if len(items) > MOST:
+        raise Error(f"{key}={visible(text)}: more than {MOST}")
+    return items
+
+
+def read_workers(text):
+    """The numbers of workers=4,16."""
+    numbers = [whole(item, 2, MOST_WORKERS) for item in _items("workers", text)]
+    for number, item in zip(numbers, text.split(",")):
+        if number is None:
+            raise Error(f"workers={visible(item)}: must be whole numbers, 2 .. "
+                        f"{MOST_WORKERS}")
+    return numbers
+
+
+def read_backends(core, backends, text):
+    """The rows of sync=ring,dps. The first row (local) trains one worker, so it is not
+    accepted."""
+    first, *others = backends
+    rows = []
+    for item in _items("sync", text):
+        if item == first["name"]:
+            raise Error(f"sync={item}: has one worker and no communication; try: a backend "
+                        f"of several workers, as sync={others[0]['name']}")
+        core.ask("choice", "sync", item, *(b["name"] for b in others))
+        row = next(b for b in others if b["name"] == item)
+        if not row["has_law"]:
+            raise Error(f"sync={item}: its bytes depend on a student's file; try: "
+                        "labs/grade, which counts them")
+        rows.append(row)
+    return rows
+
+
+def names_of(backends, which):
+    """The names of the backends of which `which` is true, with commas."""
+    return ",".join(b["name"] for b in backends if b[which])
+
+
+def read_size(key, text):
+    """Bytes of a text such as 2gb, 900MB, 24g or 1.5gib."""
+    powers = {"k": 1, "m": 2, "g": 3, "t": 4}
+    match = re.fullmatch(r"([+-]?[\d.]+(?:e[+-]?\d+)?)([a-z]*)", text, re.I)
+    unit = match[2].lower() if match else ""
+    number = None
+    if match:
+        try:
+            number = float(match[1])
+        except ValueError:
+            pass
+    if number is not None and 0 < number < 1e9 and \
+            re.fullmatch("[kmgt](i?b)?", unit):
+        return number * (1024 if "i" in unit else 1000) ** powers[unit[0]]
+    example = f"{text}gb" if number is not None and not unit else "2gb, 900mb or 1.5gib"
+    raise Error(f"{key}={visible(text)}: must be a number with a unit; try: "
+                f"{key}={visible(example)}")
+
+
+def place(hosts, slots, workers, who):
+    """(hosts, workers of each), of which 0 is not known. `workers`: all of them, or
+    0."""
+    hosts = hosts or 1
+    if not workers:
+        return hosts, slots or SLOTS
+    if not slots and workers % hosts:
+        raise Error(f"{who}: {workers} workers cannot be divided evenly among "
+                    f"hosts={hosts}; try: hosts=1")
+    if slots and hosts * slots != workers:
+        raise Error(f"{who}: hosts={hosts} with slots={slots} are {hosts * slots} workers, "
+                    f"not {workers}; try: without slots=")
+    return hosts, slots or workers // hosts
+
+
+def threads(run, workers):
+    """The threads of a worker on a host of so many: threads=, or its share of this
+    machine's cores."""
+    return int(run["settings"]["threads"]) or \
+        max(1, os.sysconf("SC_NPROCESSORS_ONLN") // workers)
+
+
+def mesh_of(text):
+    """{"dp": 2, "pp": 2} of mesh=dp2,pp2."""
+    return {word[:2]: int(word[2:]) for word in filter(None, text.split(","))}
+
+
+def divided(run, sizes):
+    """(values of tp_sequence=, values of attention_over=) that a mesh of these sizes may
+    have."""
+    settings, asked = run["settings"], run["asked"]
+    slices, pieces = sizes.get("tp", 1), sizes.get("cp", 1)
+    rows, overs = [0], ["gather"]
+    if slices > 1:
+        rows = [int(settings["tp_sequence"])] if "tp_sequence" in asked else [0, 1, 2]
+    if pieces > 1:
+        overs = [settings["attention_over"]] if "attention_over" in asked else \
+            ["gather", "ring", "heads"]
+    if run["heads"] // slices < pieces:
+        overs = [over for over in overs if over != "heads"]
+    return rows, overs
+
+
+def marks(sequence, over):
+    """What a table says of these values: "+seq+ring"."""
+    return ("", "+seq", "+seq2")[sequence] + f"+{over}" * (over != "gather")
+
+
+def refuse_pieces(mesh, who):
+    """Refuses divided sequences, which a command cannot do."""
+    if mesh.get("cp", 1) > 1:
+        raise Error(f"{who}: divided sequences (cp) are for training and predictions on the "
+                    "CPU; try: a mesh without cp")
+
+
+# ---- tables
+
+
+def memory_head(first):
+    """The head of a table of memory by part, without a newline."""
+    return (f"{first:<20} {'parameters':>10} {'gradients':>10} {'optimiser':>10} "
+            f"{'buffers':>9} {'activations':>11} {'process':>8} {'total MB':>10}")
+
+
+def memory_row(name, parts):
+    """A row of it, in MB, without a newline."""
+    widths = 10, 10, 10, 9, 11, 8, 10
+    texts = (f"{v * 1e-6:.1f}" if v else "-" for v in [*parts, sum(parts)])
+    return f"{name:<20}" + "".join(f" {t:>{w}}" for t, w in zip(texts, widths))
+
+
+def memory_rows(name, worker, server, more=""):
+    """The rows of a worker, with `more` at its end, and of its server, if it has one."""
+    yield memory_row(name, worker) + more
+    if sum(server):
+        yield memory_row("  its server", server)

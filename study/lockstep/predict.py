@@ -1,0 +1,527 @@
+"""The command predict: which way is fastest on a cluster, and by how much.
+
+It has two forms. One compares backends on several numbers of workers, each on a host of
+its own. The other looks for the best mesh of workers on hosts with several each
+(meshes.py). In both a step is one of forecast/mesh_case.h: N workers without a mesh are
+dpN.
+"""
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+from . import gpu_step, meshes
+from .core import Core, key, key_help, own_words
+from .files import Error, number, read_csv, read_json, visible
+from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names_of, place,
+                       read_backends, read_size, read_workers, refuse_pieces, threads)
+from .places import program
+
+ALL = "lockstep predict --help"
+STEPS = 3  # of the training that is measured
+MOST_S = 6 * 3600  # a few steps of the largest model that a machine can hold
+FEW = 2  # layers of the model that is measured for a mesh
+
+ROWS = [
+    key("predict", "workers", "", "text", "numbers of workers, as 4,16,64", unit="N,.."),
+    key("predict", "sync", "", "text", "some of the ways below; empty: all", unit="WAY,.."),
+    key("predict", "link", "", "text",
+        "rate of a network that was not measured, as 25gbit, or as 3MB/s of payload; or a "
+        "file with measurements: of the network by lockstep bench link out=FILE, or of "
+        "each way on it by lockstep bench sync workers=2 out=FILE. With a mesh: between "
+        "hosts, shared by all workers of a host; empty: 25gbit", unit="RATE|FILE"),
+    key("predict", "alpha_us", "25", "number", "latency of a message, with a RATE", min=0,
+        max=1e9, unit="us"),
+    key("predict", "compute_ms", "0", "number",
+        "forward, backward and update of one worker's step; with a mesh: forward and "
+        "backward of the model with batch= sequences; measuring takes minutes for a large "
+        "model", min=1e-6, max=1e9, zero="measured here", unit="ms"),
+    key("predict", "device", "cpu", "text",
+        "h100: estimate compute_ms for such a GPU, part by part, with precision=bf16",
+        unit="NAME"),
+    key("predict", "flops", "0", "number",
+        "with mfu=, instead of compute_ms=: the peak of a worker's device, as 312e12",
+        min=1, max=1e18, zero="not known", unit="FLOP/s"),
+    key("predict", "mfu", "0", "number",
+        "with flops=: the share of the peak that training reaches", min=1e-6, max=1,
+        zero="not known", unit="share"),
+    key("predict", "tokens", "0", "number", "of the whole training, to print its time",
+        min=1, max=1e18, zero="not asked"),
+    key("predict", "price", "0", "number",
+        "of a worker and hour (a host's price by its slots), to print the cost; with "
+        "tokens=", min=1e-9, max=1e9,
+        zero="not asked"),
+    key("mesh", "hosts", "1", "int",
+        "number of machines (for train hosts= is a file with their names)", min=1,
+        max=4096),
+    key("mesh", "slots", "0", "int", "on each host", min=1, max=4096,
+        zero="8, or by workers= or mesh=", unit="workers"),
+    key("mesh", "memory", "", "text", "of each worker, as 16gb; empty: no limit",
+        unit="SIZE"),
+    key("mesh", "inner", "", "text",
+        "of each worker within a host; empty: what is assumed for device=, or link= with "
+        "one host", unit="RATE|FILE"),
+]
+# The first two are lists, of the form that compares backends. With a mesh they are keys
+# of train.
+MESH_ROWS = ROWS[2:]
+MESH_WORDS = "hosts=", "slots=", "memory=", "inner=", "mesh="
+
+# The keys of backends that a forecast needs.
+NEEDED = ("wire", "update", "servers", "bucket_mb", "first_bucket_mb", "algorithm", "shard",
+          "staging", "slice_kb", "every", "outer_rule", "outer_momentum", "squeeze",
+          "density", "scope", "levels", "squeeze_rank", "feedback")
+
+HELP = """\
+lockstep predict workers=N,.. link=LINK [key=value] ...
+
+Predicts the time of an exchange and of a step for each backend, from its law and
+the network's latency and rate, and says how uncertain the prediction is.
+
+With hosts=, slots=, memory=, inner= or mesh=, it tries all ways to divide the
+workers into replicas, stages, slices and pieces of sequences (mesh=dpD,ppP,cpC,tpT),
+or only the mesh= that you give. It prints the fastest ones that fit into memory=.
+"""
+
+MORE = """
+These keys of train count as well: model and its sizes, batch, accum, precision, wire,
+servers (on hosts of their own), update, algorithm, every, shard, squeeze, density, levels, \
+squeeze_rank,
+bucket_mb, first_bucket_mb; and for memory only: optimizer, recompute, threads,
+outer_rule, outer_momentum, staging, slice_kb, scope, feedback. With a mesh: model and its \
+sizes, precision,
+recompute, optimizer, wire (without it fp32 and 16 bits), global_batch (8 for each
+worker), batch (of a micro-batch; without it the best one), sync, shard, mesh,
+pipeline, chunks, ahead, stages, tp_sequence, attention_over, tp_wire, workers.
+  lockstep predict model=gpt2 workers=16,64 link=25gbit compute_ms=900
+  lockstep predict model=gpt2 workers=64 link=25gbit flops=312e12 mfu=0.4 tokens=1e10
+  lockstep predict model=gpt2-xl hosts=8 memory=16gb link=25gbit inner=200gbit \\
+      tokens=1e9 price=2.5
+"""
+
+LEGEND = """
+traffic     bytes a step on the busiest link, in one direction
+exchange    time of the exchange of all gradients alone
+no overlap  time of a step that computes first, then exchanges
+overlap     time of a step that exchanges while backward runs; shards are
+            gathered while forward runs
+error       of the time with overlap, in both directions, because the
+            network's figures are uncertain
+tokens/s    of all workers, with overlap
+efficiency  share of a step with overlap that computes"""
+
+
+def explain():
+    """What --help says."""
+    with Core() as core:
+        return (HELP + key_help(core, ROWS) +
+                f"\nsync={names_of(core.table()['backends'], 'has_law')}\n" + MORE)
+
+
+# ---- the time and the cost of a training
+
+
+class Budget:
+    """0: not asked. flops, mfu: peak FLOP/s of a worker's device, and the share that is
+    used. tokens: of the whole training. price: of a worker and hour."""
+
+    def __init__(self, values):
+        self.flops, self.mfu, self.tokens, self.price = (
+            float(values[name]) for name in ("flops", "mfu", "tokens", "price"))
+
+    def check(self, gpu, compute_ms):
+        """Refuses words that need or exclude each other."""
+        if bool(self.flops) != bool(self.mfu):
+            has, lacks = ("flops", "mfu") if self.flops else ("mfu", "flops")
+            raise Error(f"predict: {has}= requires {lacks}=, too: the time of a step "
+                        "follows from both; try: " +
+                        ("mfu=0.4" if self.flops else "flops=312e12"))
+        if self.flops and (gpu or compute_ms):
+            raise Error("predict: flops= and mfu= give the time that "
+                        f"{'device' if gpu else 'compute_ms'}= gives, too; try: without "
+                        "one of them")
+        if self.price and not self.tokens:
+            raise Error(f"predict: price={self.price:g}: the cost follows from tokens=, "
+                        "too; try: tokens=1e9")
+
+    def head(self):
+        """The heads of the columns that were asked for."""
+        return f" {'training':>12}" * bool(self.tokens) + \
+            f" {'cost':>10}" * bool(self.price)
+
+    def row(self, tokens_per_s, workers):
+        """Their values."""
+        seconds = self.tokens / tokens_per_s
+        cost = seconds / 3600 * workers * self.price
+        return f" {duration(seconds):>12}" * bool(self.tokens) + \
+            f" {cost:10.0f}" * bool(self.price)
+
+
+def duration(seconds):
+    """As people say it: "24 minutes", "12 days", "164 years"."""
+    year, day = 365.25 * 86400, 86400
+    for name, unit, least in (("years", year, 3 * year), ("days", day, 2 * day),
+                              ("hours", 3600, 90 * 60), ("minutes", 60, 90),
+                              ("seconds", 1, 0)):
+        if seconds >= least:
+            break
+    n = seconds / unit
+    return f"{n:.1f} {name}" if n < 9.95 else f"{n:.0f} {name}"
+
+
+# ---- the time of computing
+
+
+def _measure_step(run, batch, accum, layers):
+    """(seconds of a step, {kind: seconds of it}) of one worker here."""
+    settings = run["settings"]
+    words = [f"model={settings['model']}", f"layers={layers}", f"batch={batch}",
+             f"accum={accum}", f"heads={run['heads']}", f"channels={run['channels']}",
+             f"context={run['context']}", f"vocab_size={run['vocab']}",
+             *(f"{k}={settings[k]}" for k in ("precision", "recompute", "optimizer",
+                                              "momentum")),
+             *(f"{k}={settings[k]}" for k in ("data", "threads")
+               if settings[k] not in ("", "0")),
+             f"steps={STEPS}", "warmup=0", "eval=0", "log=0"]
+    with tempfile.TemporaryDirectory(prefix="lockstep-predict-") as folder:
+        child = subprocess.Popen([program(), "train", *words, f"out={folder}"],
+                                 stdout=subprocess.DEVNULL, process_group=0)
+        try:
+            status = child.wait(MOST_S)
+        except BaseException:
+            child.terminate()
+            child.wait()
+            raise
+        if status:
+            raise Error("predict: the training to be measured failed; try: compute_ms=")
+        step = number(read_json(os.path.join(folder, "summary.json")).get("median_step_s"))
+        seconds = dict.fromkeys(("forward", "backward", "update", "data"), 0)
+        for row in read_csv(os.path.join(folder, "breakdown.csv")):
+            if row["kind"] in seconds:
+                seconds[row["kind"]] += number(row["seconds"]) or 0
+    total = sum(seconds.values())
+    if not step or not total:
+        raise Error("predict: the training to be measured left no times of its steps; "
+                    "try: compute_ms=")
+    return {kind: s / total * step for kind, s in seconds.items()}
+
+
+def _measure(run, mesh):
+    """Words of a step with the times of one worker here. With a mesh it is a model of the
+    same width with few layers, which fits into this machine's memory."""
+    layers = min(run["layers"], FEW) if mesh else run["layers"]
+    batch, accum = int(run["settings"]["batch"]), int(run["settings"]["accum"])
+    if mesh:
+        batch, accum = batch if "batch" in run["asked"] else 1, 1
+    print(f"measuring how long one worker computes here: {STEPS} steps of {layers} layers; "
+          "to skip this, give compute_ms=", file=sys.stderr, flush=True)
+    times = _measure_step(run, batch, accum, layers)
+    return [f"layers_measured={layers}",
+            f"forward_s={times['forward'] / (batch * accum)!r}",
+            f"backward_s={times['backward'] / (batch * accum)!r}",
+            f"update_s={times['update'] / _parameters(run, layers)!r}"]
+
+
+def _parameters(run, layers):
+    """Of the run's model with another number of layers."""
+    C = run["channels"]
+    return run["params"] - (run["layers"] - layers) * (12 * C * C + 13 * C)
+
+
+class Question:
+    """The words of a command line, and what follows from them for both forms."""
+
+    def __init__(self, core, words):
+        self.core = core
+        self.mesh = any(word.startswith(MESH_WORDS) for word in words)
+        rows = MESH_ROWS if self.mesh else ROWS
+        self.values, rest = own_words(core, rows, ALL, words)
+        self.link, self.device = self.values["link"], self.values["device"]
+        self.alpha_us = float(self.values["alpha_us"])
+        self.gpu = self.device != "cpu"
+        self.compute_ms = float(self.values["compute_ms"])
+        if self.gpu and self.compute_ms:
+            gpu_step.find(self.device)
+            raise Error(f"predict: device={self.device} estimates compute_ms=; try: "
+                        "without one of them")
+        self.run = gpu_step.with_precision(core, self.device, rest) if self.gpu else \
+            core.ask("run", *rest)
+        self.settings, self.asked = self.run["settings"], self.run["asked"]
+        self.budget = Budget(self.values)
+        self.budget.check(self.gpu, self.compute_ms)
+        self.times = []  # words of a step
+        self.computing = "compute_ms=, divided by FLOP"
+
+    def read_times(self):
+        """Finds the times of computing. compute_ms= is the time of all micro-batches, or
+        with a mesh of one."""
+        ms, sequences = self.compute_ms, int(self.settings["batch"])
+        if not self.mesh:
+            sequences *= int(self.settings["accum"])
+        if self.budget.flops:
+            ms = 1e3 * (sequences * self.run["context"]) * self.run["flop"] / \
+                (self.budget.flops * self.budget.mfu)
+            self.computing = "flops= and mfu=, divided by FLOP"
+        if self.gpu:
+            sequences = int(self.settings["batch"])
+            ms = gpu_step.estimate(self.device, self.run, sequences)
+            self.computing = "estimated for this device, divided by FLOP"
+            if not self.mesh and not self.link:
+                return  # only the estimate was asked for
+        if ms:
+            self.times = [f"compute_s={ms * 1e-3 / sequences!r}"]
+            return
+        self.times = _measure(self.run, self.mesh)
+        self.computing = "measured here, divided by FLOP" if self.mesh else "measured here"
+
+    def read_link(self, text, alpha_s, who="tcp"):
+        """The fit of a link, with its error for all gradients in fp32."""
+        return self.core.ask("link", text, alpha_s, who, str(self.run["params"] * 4))
+
+
+# ---- the form that compares backends
+
+
+def _time_text(seconds):
+    """With four digits, in us, ms or s."""
+    us = seconds * 1e6
+    return f"{us:.4g} us" if us < 1e3 else f"{us * 1e-3:.4g} ms" if us < 1e6 else \
+        f"{seconds:.4g} s"
+
+
+def _bytes_text(count):
+    return f"{count * 1e-9:.4g} GB" if count >= 1e9 else f"{count * 1e-6:.4g} MB"
+
+
+class Ways:
+    """The question about backends."""
+
+    def __init__(self, question):
+        self.q = q = question
+        backends = q.core.table()["backends"]
+        for name, mesh in (("tp_sequence", "tp2"), ("tp_wire", "tp2"),
+                           ("attention_over", "cp2")):
+            if name in q.asked:
+                raise Error(f"predict: {name}= is for workers that divide a replica; try: "
+                            f"mesh={mesh}")
+        if q.settings["global_batch"] != "0":
+            raise Error("predict: global_batch= needs a single number of workers; try: "
+                        "batch= and accum= instead")
+        if q.settings["attention"] == "cudnn":
+            raise Error("predict: attention=cudnn: nothing of cuDNN's kernels was counted "
+                        "or measured; try: attention=ours")
+        if not q.link and not q.gpu:
+            raise Error("predict: link= is missing; try: link=25gbit")
+        if not q.link:
+            return
+        q.core.ask("check", "predict", *NEEDED)
+        one = q.settings["sync"] == backends[0]["name"]
+        self.workers = read_workers(q.values["workers"] or (
+            q.settings["workers"] if "workers" in q.asked else "4"))
+        self.ways = read_backends(q.core, backends, q.values["sync"] or (
+            names_of(backends, "has_law") if one else q.settings["sync"]))
+        if q.settings["squeeze"] != "none":
+            self._only_squeezed(bool(q.values["sync"]) or not one)
+        self.fit = q.read_link(q.link, repr(q.alpha_us * 1e-6), who="")
+
+    def _only_squeezed(self, named):
+        """With squeeze=, takes only the backends that compress gradients, and refuses
+        others if the user `named` them."""
+        squeeze = self.q.settings["squeeze"]
+        able = [b for b in self.ways if "squeeze" in b["keys"] and
+                not (b["servers"] and squeeze == "power")]
+        other = next((b for b in self.ways if b not in able), None)
+        if named and other:
+            raise Error(f"predict: sync={other['name']} cannot compress gradients by "
+                        f"squeeze={squeeze}; try: sync=ring, or no squeeze=")
+        self.ways = able
+
+    def step(self, workers, way):
+        """A step. Workers are on hosts of their own. They share this machine's cores,
+        which decide how much memory their threads take."""
+        q = self.q
+        return q.core.ask("step", f"mesh=dp{workers}", f"sync={way['name']}",
+                          f"threads={threads(q.run, workers)}", f"hosts={workers}",
+                          "slots=1", "measured=1", *q.times)
+
+    def say_question(self, step):
+        """What was asked, and assumed."""
+        q, wire, squeeze = self.q, self.q.settings["wire"], self.q.settings["squeeze"]
+        print(f"model:     {q.run['says']}")
+        print(f"gradients: wire={wire}, {BYTES[wire]} bytes each: "
+              f"{_bytes_text(q.run['params'] * BYTES[wire])}")
+        if squeeze != "none":
+            print(f"           compressed by squeeze={squeeze}; the time to compress is not "
+                  "known, and not counted")
+        if self.fit["sizes"]:
+            print(f"network:   as measured by {self.fit['workers']} workers, {q.link}")
+        else:
+            print(f"network:   {q.link}, not measured; assumed: "
+                  f"{self.fit['bytes_per_s'] * 8e-9:.4g} Gbit/s of payload, "
+                  f"{self.fit['alpha_s'] * 1e6:g} us a message")
+        tokens = int(q.settings["batch"]) * int(q.settings["accum"]) * q.run["context"]
+        print(f"computing: one worker takes {_time_text(step['compute_s'])} for a step of "
+              f"{float(tokens):g} tokens, {_time_text(step['backward_s'][0])} of it for "
+              f"backward ({q.computing})")
+
+    def say_times(self, workers, steps):
+        """The table of the times with so many workers."""
+        head = f"{workers} workers"
+        print(f"\n{head:<12} {'traffic':>10} {'exchange':>10} {'no overlap':>11} "
+              f"{'overlap':>10} {'error':>7} {'tokens/s':>10} {'efficiency':>10}"
+              f"{self.q.budget.head()}")
+        for way, step in zip(self.ways, steps):
+            x = step["exchange"]
+            error = 50 * (x["most_s"] - x["least_s"]) / x["overlapped_s"]
+            print(f"{way['name']:<12} {_bytes_text(x['link_bytes']):>10} "
+                  f"{_time_text(x['exchange_s']):>10} {_time_text(x['apart_s']):>11} "
+                  f"{_time_text(x['overlapped_s']):>10} {error:6.1f}% "
+                  f"{x['tokens_per_s']:10.0f} {x['efficiency'] * 100:9.1f}%"
+                  f"{self.q.budget.row(x['tokens_per_s'], workers)}")
+
+    def say_memory(self, workers, steps):
+        """The table of the memory of a worker, and of a server."""
+        print("\n" + memory_head(f"{workers} workers"))
+        for way, step in zip(self.ways, steps):
+            for row in memory_rows(way["name"], step["worker"], step["server"]):
+                print(row)
+
+    def say_winner(self, workers, steps):
+        """The fastest backend with those that are equal within the error, and how much
+        longer each other takes, of those that train the same thing."""
+        rows = [(way["name"], step["exchange"]) for way, step in zip(self.ways, steps)
+                if not way["apart"]]
+        if len(rows) < 2:
+            return
+        best = min((x for _, x in rows), key=lambda x: x["overlapped_s"])
+        equal = [name for name, x in rows if x["least_s"] <= best["most_s"]]
+        *first, last = equal
+        print(f"{workers} workers: {', '.join(first)}{' and ' * bool(first)}{last}"
+              f"{' are fastest, too close to tell apart' if first else ' is fastest'}" +
+              "".join(f"; {name} takes {x['overlapped_s'] / best['overlapped_s']:.3g} times "
+                      "as long" for name, x in rows if name not in equal))
+
+    def answer(self):
+        """Prints all of it."""
+        steps = {}
+        for workers in self.workers:
+            steps[workers] = [self.step(workers, way) for way in self.ways]
+            if len(steps) == 1:
+                self.say_question(steps[workers][0])
+            self.say_times(workers, steps[workers])
+        print(LEGEND)
+        for workers in self.workers:
+            self.say_memory(workers, steps[workers])
+        print(f"\nThe memory of a worker by part is in MB, with "
+              f"batch={self.q.settings['batch']}"
+              f"{' and recompute=1' * (self.q.settings['recompute'] == '1')}.")
+        if self.q.gpu:
+            print(GPU_NOTE)
+        print()
+        for workers in self.workers:
+            if len(self.ways) > 1:
+                self.say_winner(workers, steps[workers])
+        for way in self.ways:
+            if way["apart"]:
+                print(f"{way['name']} exchanges every {self.q.settings['every']} steps; its "
+                      "row is the mean of all steps. It is left out of the\ncomparison: its "
+                      "workers train apart in between, so they may learn less in as many "
+                      "steps.")
+
+
+# ---- the form with a mesh
+
+
+def _mesh_search(q):
+    """The search of a question with a mesh."""
+    mesh, core = mesh_of(q.settings["mesh"]), q.core
+    core.ask("check", "predict")
+    ranks = math.prod(mesh.values()) if mesh else 0
+    given = int(q.settings["workers"]) if "workers" in q.asked else 0
+    if ranks and given and given != ranks:
+        raise Error(f"predict: mesh= has {ranks} ranks, not workers={given}; try: without "
+                    "workers=")
+    hosts, slots = place(int(q.values["hosts"]), int(q.values["slots"]), given or ranks,
+                         "predict")
+    if "accum" in q.asked:
+        raise Error("predict: accum= follows from hosts=, slots= and global_batch=; try: "
+                    "without accum=")
+    if hosts * slots > 4096:
+        raise Error(f"predict: hosts={hosts} with slots={slots} are {hosts * slots} workers; "
+                    "at most 4096 are possible")
+    if mesh.get("tp", 1) > q.run["heads"] or mesh.get("pp", 1) > meshes.STAGES:
+        raise Error(f"predict: mesh=: tp is more than the model's {q.run['heads']} heads, or "
+                    f"pp is more than {meshes.STAGES}")
+    if q.gpu:
+        refuse_pieces(mesh, "predict")
+    search = meshes.Search(core, q.run, hosts, slots)
+    search.whole = q.gpu
+    _read_links(q, search)
+    if q.values["memory"]:
+        search.memory = read_size("memory", q.values["memory"])
+    return search
+
+
+def _read_links(q, search):
+    """Workers of one host have inner=, or with one host link=, or what is assumed for the
+    device."""
+    one, alpha_s = search.hosts == 1, repr(q.alpha_us * 1e-6)
+    q.inside, q.assumed = q.values["inner"] or (q.link if one else ""), ""
+    q.link = q.link or ("" if one else "25gbit")
+    if q.link:
+        search.outer = q.read_link(q.link, alpha_s)
+    if q.inside:
+        search.inner = q.read_link(q.inside, alpha_s)
+    elif search.slots > 1 and not q.gpu:
+        raise Error(f"predict: inner= is missing, the rate between the {search.slots} "
+                    "workers of a host; try: inner=200gbit")
+    elif search.slots > 1:
+        gpu = gpu_step.find(q.device)
+        search.inner, q.assumed = q.read_link(*gpu["inner"]), gpu["assumed"]
+
+
+def _say_mesh_question(q, search, times):
+    several = search.hosts > 1
+    where = "within a host" if several else "between workers"
+    links = [f"{q.link} between hosts, {q.alpha_us:g} us a message"] * several
+    if search.slots > 1:
+        links.append(f"{where}, {q.assumed}" if q.assumed else
+                     f"{q.inside} {where}, {q.alpha_us:g} us a message")
+    ms = [t * 1e3 for t in times]
+    print(f"model:     {q.run['says']}\n"
+          f"workers:   {search.slots} on {'each of ' * several}{search.hosts} "
+          f"host{'s' * several}, {q.values['memory'] or 'unlimited memory'} each")
+    for i, link in enumerate(links):
+        print(f"{'' if i else 'links:':<10} {link}")
+    print(f"computing: ms for one sequence: a layer {ms[0]:.4g} forward, {ms[1]:.4g} "
+          f"backward; the head {ms[2]:.4g}, {ms[3]:.4g}\n           ({q.computing})\n"
+          f"step:      {search.global_batch} sequences of {q.run['context']} tokens\n")
+
+
+def _answer_mesh(q, search):
+    search.times = q.times
+    search.search()
+    _say_mesh_question(q, search, search.layer_times())
+    if not search.best and search.too_large:
+        raise Error(f"memory={q.values['memory']}: none of {search.tried} ways fits; the "
+                    f"smallest takes {sum(search.least.step['worker']) * 1e-6:.0f} MB; try: "
+                    "recompute=1, precision=bf16 or more hosts")
+    if not search.best:
+        raise Error(f"predict: no mesh can divide a step of {search.global_batch} "
+                    "sequences; try: another global_batch=, batch= or mesh=")
+    meshes.print_table(search, q.budget, q.gpu)
+
+
+def predict(words):
+    """lockstep predict."""
+    with Core() as core:
+        q = Question(core, words)
+        form = _mesh_search(q) if q.mesh else Ways(q)
+        q.read_times()
+        if q.mesh:
+            _answer_mesh(q, form)
+        elif q.link:
+            form.answer()
+    return 0

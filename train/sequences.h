@@ -1,0 +1,50 @@
+// sequences.h - the workers that divide the sequences of one replica
+// (mesh=cpN).
+//
+// All of them read the same batch. Each keeps the tokens of its own pieces
+// (base/zigzag.h), and computes all of the model for them. Only attention needs
+// other workers' tokens: model/pieces.c says what it exchanges, and this module
+// makes the exchanges. A worker's gradients and its loss are shares of the
+// whole: the gradients are summed with those of the replicas, by the same
+// exchange; the loss by sequences_sum().
+//
+// docs/sequence.md has the law. In addition 8 bytes from each worker to each
+// other travel for the loss of a step.
+
+#ifndef TRAIN_SEQUENCES_H
+#define TRAIN_SEQUENCES_H
+
+#include "group/group.h"
+#include "model/model.h"
+
+struct trainer;
+
+// Refuses sequences of fewer tokens than workers, and finds this worker's
+// pieces. Returns 0, or -1 after fail().
+int sequences_plan(struct trainer *t);
+
+// How many tokens of each sequence this worker has.
+int sequences_tokens(const struct trainer *t);
+
+// What the model needs for attention; NULL if sequences are whole.
+const struct model_pieces *sequences_job(const struct trainer *t);
+
+// Moves this worker's tokens of a batch (B, T) to its start.
+void sequences_pick(const struct trainer *t, int32_t *x);
+
+// Connect to the workers that have the other pieces. All workers call it.
+// Returns 0, or -1 after fail().
+int sequences_open(struct trainer *t);
+void sequences_close(struct trainer *t);
+
+// How many of these workers share memory, or 0. Known after sequences_open().
+int sequences_sharing(const struct trainer *t);
+
+// Replaces *loss by its sum over these workers, the same bits on each. Returns
+// 0, or -1 after fail().
+int sequences_sum(struct trainer *t, double *loss);
+
+// Bytes that this worker has moved between these workers since open.
+struct group_stats sequences_moved(const struct trainer *t);
+
+#endif

@@ -1,11 +1,11 @@
 // answer.c - the program around a student's file.
 //
-// The grader starts it once for a test, as `program CONTROL FIRST COUNT`: the
-// descriptor that it is told by, and those of COUNT ranks. Each rank is a
-// process of its own, which is forked when it is needed. It has one descriptor,
-// by which it gets the arguments of the student's functions and makes the calls
-// of lab.h. It holds no clock, no counters, no other rank's memory and no way
-// to tell a result.
+// The grader starts it once for a test, as `program CONTROL FIRST COUNT STACK`:
+// the descriptor that it is told by, those of COUNT ranks, and the most bytes
+// of a rank's stack. Each rank is a process of its own, which is forked when it
+// is needed. It has one descriptor, by which it gets the arguments of the
+// student's functions and makes the calls of lab.h. It holds no clock, no
+// counters, no other rank's memory and no way to tell a result.
 
 #include "labs/answer.h"
 
@@ -282,10 +282,10 @@ static void answer(void)
     free_call();
 }
 
-static void run_rank(int fd)
+static void run_rank(int fd, size_t stack)
 {
     me.wire.fd = fd;
-    if (sandbox_enter())
+    if (sandbox_enter(stack))
         die("%s", fail_message());
     if (setjmp(me.again)) {
         free_call();
@@ -299,7 +299,7 @@ static void run_rank(int fd)
 }
 
 // Forks a rank's process, which keeps no descriptor but its own.
-static pid_t fork_rank(int fd, int control, int first, int count)
+static pid_t fork_rank(int fd, int control, int first, int count, size_t stack)
 {
     pid_t pid = fork();
     if (pid < 0)
@@ -313,7 +313,7 @@ static pid_t fork_rank(int fd, int control, int first, int count)
     for (int i = first; i < first + count; i++)
         if (i != fd)
             close(i);
-    run_rank(fd);
+    run_rank(fd, stack);
     return 0;
 }
 
@@ -321,9 +321,10 @@ static pid_t fork_rank(int fd, int control, int first, int count)
 // end?
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc != 5)
         die("this program is started by labs/grade");
     int control = atoi(argv[1]), first = atoi(argv[2]), count = atoi(argv[3]);
+    size_t stack = (size_t)atol(argv[4]);
     pid_t *pids = calloc((size_t)count, sizeof *pids);
     int32_t order;
     if (!pids)
@@ -333,7 +334,7 @@ int main(int argc, char **argv)
     while (recv(control, &order, sizeof order, MSG_WAITALL) == sizeof order) {
         int i = order < 0 ? ~order : order, status = 0;
         if (order >= 0) {
-            pids[i] = fork_rank(first + i, control, first, count);
+            pids[i] = fork_rank(first + i, control, first, count, stack);
         } else {
             waitpid(pids[i], &status, 0);
             if (send(control, &status, sizeof status, MSG_NOSIGNAL) < 0)

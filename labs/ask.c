@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 65, ALONE = RANKS - 1, FIRST = 100 };
+enum { RANKS = 65, ALONE = RANKS - 1, FIRST = 180 };
 
 // A message under way: the grader's copy of its bytes.
 struct slot {
@@ -366,13 +366,15 @@ void ask_reset(char fault[256])
     all.fault[0] = '\0';
 }
 
-static void run_program(const char *program, int control)
+static void run_program(const char *program, int control, size_t stack)
 {
-    char words[3][16];
-    snprintf(words[0], sizeof words[0], "%d", control);
-    snprintf(words[1], sizeof words[1], "%d", FIRST);
-    snprintf(words[2], sizeof words[2], "%d", RANKS);
-    execl(program, program, words[0], words[1], words[2], (char *)NULL);
+    const size_t numbers[4] = {(size_t)control, FIRST, RANKS, stack};
+    char text[4][24], *words[6] = {(char *)program};
+    for (int i = 0; i < 4; i++) {
+        snprintf(text[i], sizeof text[i], "%zu", numbers[i]);
+        words[i + 1] = text[i];
+    }
+    execv(program, words);
     die("%s does not start", program);
 }
 
@@ -387,18 +389,18 @@ static void stay_here(void)
         log_line("this program runs on several processors, and slowly");
 }
 
-// A shell may allow fewer descriptors than two for each rank and their copies.
+// A shell may allow fewer descriptors than two for each rank and a copy of one.
 static void allow_descriptors(void)
 {
     struct rlimit l;
-    rlim_t most = 4 * FIRST;
+    rlim_t most = FIRST + RANKS;
     if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= most)
         return;
     l.rlim_cur = l.rlim_max < most ? l.rlim_max : most;
     (void)!setrlimit(RLIMIT_NOFILE, &l); // if it fails, ask_open() says so
 }
 
-void ask_open(const char *program)
+void ask_open(const char *program, size_t stack)
 {
     int pair[2], theirs[RANKS];
     stay_here();
@@ -422,18 +424,15 @@ void ask_open(const char *program)
         die("no process for the file");
     if (pid == 0) {
         // Copies above all descriptors of the grader, in a row.
-        for (int i = 0; i < RANKS; i++)
-            if (dup2(theirs[i], 3 * FIRST + i) < 0)
-                die("no descriptor for rank %d", i);
-        if (dup2(control, FIRST - 1) < 0)
+        if (theirs[RANKS - 1] >= FIRST - 1 || dup2(control, FIRST - 1) < 0)
             die("no descriptor for the program");
         for (int i = 0; i < RANKS; i++)
-            if (dup2(3 * FIRST + i, FIRST + i) < 0 || close(3 * FIRST + i))
+            if (dup2(theirs[i], FIRST + i) < 0)
                 die("no descriptor for rank %d", i);
         for (int fd = 3; fd < 3 * FIRST; fd++)
             if (fd < FIRST - 1 || fd >= FIRST + RANKS)
                 close(fd);
-        run_program(program, FIRST - 1);
+        run_program(program, FIRST - 1, stack);
     }
     close(control);
     for (int i = 0; i < RANKS; i++)

@@ -13,8 +13,9 @@
 typedef int64_t ask_back(void *ctx, struct lab *l, int what,
                          const struct part *parts, int n);
 
-// Starts the program of a student's file. Dies if it cannot.
-void ask_open(const char *program);
+// Starts the program of a student's file. Dies if it cannot. stack: the most
+// bytes of stack of a rank; 0: any number.
+void ask_open(const char *program, size_t stack);
 void ask_close(void);
 
 // Calls the student's function number `what` on rank l->rank, and returns its

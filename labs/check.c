@@ -13,9 +13,12 @@
 #include "labs/ask.h"
 #include "labs/machine.h"
 
+#include <errno.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -111,6 +114,19 @@ size_t lab_pick(const struct lab_case *k, size_t least, size_t most)
     for (int i = 0; i < 4; i++)
         key = rng_key(key, names[i]);
     return least + rng_below(key, most, most - least + 1);
+}
+
+size_t lab_draw(const struct lab_case *k, uint64_t i, size_t n)
+{
+    return rng_below(lab_pick(k, 0, UINT32_MAX), i, n);
+}
+
+struct lab_world lab_drawn(const struct lab_case *k, int workers)
+{
+    return (struct lab_world){.workers = workers,
+                              .alpha_s = 1e-6 * (double)lab_pick(k, 1, 900),
+                              .bytes_per_s =
+                                  1e6 * (double)lab_pick(k, 20, 9000)};
 }
 
 void *lab_memory(struct lab_case *k, size_t n, size_t size)
@@ -285,9 +301,17 @@ static void put_member(FILE *f, const char *name, const char *text)
     put_text(f, text ? text : "");
 }
 
+// Whether this machine filters system calls: then a filter at no address is
+// refused for its address.
+static bool has_filter(void)
+{
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno == EFAULT;
+}
+
 static int list(void)
 {
-    printf("{\"number\": %d, \"floor\": %d", lab_about.number, lab_about.floor);
+    printf("{\"number\": %d, \"floor\": %d, \"filter\": %s", lab_about.number,
+           lab_about.floor, has_filter() ? "true" : "false");
     put_member(stdout, "name", lab_about.name);
     put_member(stdout, "file", lab_about.file);
     put_member(stdout, "functions", lab_about.functions);
@@ -336,7 +360,7 @@ static int run_test(const char *name, char *const descriptors[])
         die("RESULT must be a descriptor; try: labs/grade");
     k.trace = stream(descriptors[1]);
     k.csv = stream(descriptors[2]);
-    ask_open(descriptors[3]);
+    ask_open(descriptors[3], 16 * (size_t)lab_about.frame);
     limit();
     k.test->run(&k);
     ask_close();

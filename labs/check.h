@@ -30,7 +30,8 @@ struct lab_about {
     const char *file;      // that the student hands in
     const char *functions; // that it defines: "lab_exchange ring_bytes"
     int floor;             // points of the skeleton
-    int frame; // the most bytes of a function on the stack; 0: any number
+    int frame; // the most bytes of a function on the stack; 0: any number. A
+               // rank's stack has 16 times as many.
     const struct lab_test *tests; // ends with a name of NULL
 };
 extern const struct lab_about lab_about;
@@ -75,6 +76,13 @@ bool lab_hidden(struct lab_case *k);
 // A random number of this hidden case, from `least` to `most`: a function of
 // seed, test, case and bounds, whatever the order of calls.
 size_t lab_pick(const struct lab_case *k, size_t least, size_t most);
+
+// Random number `i` of this hidden case, below `n`.
+size_t lab_draw(const struct lab_case *k, uint64_t i, size_t n);
+
+// The cluster of a hidden case. All tests draw from the same networks, so that
+// no network tells a file which test runs.
+struct lab_world lab_drawn(const struct lab_case *k, int workers);
 
 // Allocates n objects of `size` bytes, all 0. They are freed when the test
 // ends. Returns NULL, and the test has failed, if there is no memory.

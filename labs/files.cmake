@@ -9,6 +9,7 @@ lockstep_test(disk LINKS labs)
 # The product's checkpoints, on the disk of lab 9: its calls of the system are replaced.
 lockstep_test(folder_crash LINKS whole labs)
 if(TARGET test_folder_crash)
+  target_sources(test_folder_crash PRIVATE tests/noted_calls.c)
   foreach(call mkdir openat write fsync close rename renameat syscall unlink unlinkat
                rmdir)
     target_link_options(test_folder_crash PRIVATE -Wl,--wrap=${call})
@@ -79,7 +80,7 @@ if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
              COMMAND ${Python3_EXECUTABLE} tests/labs.py ${what}
                      ${CMAKE_BINARY_DIR}/labs ${words}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(lab_${what} PROPERTIES TIMEOUT 600 ENVIRONMENT
+    set_tests_properties(lab_${what} PROPERTIES TIMEOUT 1200 ENVIRONMENT
       "CC=${CMAKE_C_COMPILER};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
   add_test(NAME lab_cheats

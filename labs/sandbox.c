@@ -1,9 +1,11 @@
 // sandbox.c - limits, and a filter of system calls (seccomp, Linux).
 //
 // The filter allows the calls that are listed, which are those of memory, of
-// messages on open descriptors and of the end of a process, and refuses all
-// others. A sanitizer that reports an error makes more calls, for example to
-// find the names of functions. They fail, and it reports without them.
+// messages on open sockets, of output and of the end of a process, and refuses
+// all others. All ranks print to one file: what one of them has printed no
+// other can read. A sanitizer that reports an error makes more calls, for
+// example to find the names of functions. They fail, and it reports without
+// them.
 
 #include "labs/sandbox.h"
 
@@ -30,12 +32,12 @@ enum { NATIVE = (int)AUDIT_ARCH_AARCH64 };
 #endif
 
 static const int allowed[] = {
-    SYS_read,         SYS_write,       SYS_writev,        SYS_sendto,
-    SYS_recvfrom,     SYS_close,       SYS_munmap,        SYS_madvise,
-    SYS_mremap,       SYS_brk,         SYS_futex,         SYS_sched_yield,
-    SYS_getpid,       SYS_gettid,      SYS_rt_sigaction,  SYS_rt_sigprocmask,
-    SYS_rt_sigreturn, SYS_sigaltstack, SYS_exit,          SYS_exit_group,
-    SYS_lseek,        SYS_getrandom,   SYS_clock_gettime,
+    SYS_write,         SYS_writev,       SYS_sendto,         SYS_recvfrom,
+    SYS_close,         SYS_munmap,       SYS_madvise,        SYS_mremap,
+    SYS_brk,           SYS_futex,        SYS_sched_yield,    SYS_getpid,
+    SYS_gettid,        SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
+    SYS_sigaltstack,   SYS_exit,         SYS_exit_group,     SYS_getrandom,
+    SYS_clock_gettime,
 };
 
 // Calls that are allowed if argument & mask == value. A signal goes to the own
@@ -114,7 +116,7 @@ static rlim_t mapped_data(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-int sandbox_enter(void)
+int sandbox_enter(size_t stack)
 {
     const struct {
         int what;
@@ -124,10 +126,11 @@ int sandbox_enter(void)
         {RLIMIT_CORE, 0},
         {RLIMIT_FSIZE, 64 << 20},
         {RLIMIT_DATA, mapped_data() + ((rlim_t)1 << 30)},
+        {RLIMIT_STACK, stack ? stack : RLIM_INFINITY},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct rlimit l = {limits[i].most, limits[i].most};
-        if (setrlimit(limits[i].what, &l))
+        if (limits[i].most != RLIM_INFINITY && setrlimit(limits[i].what, &l))
             return fail("limit %d: %s", limits[i].what, strerror(errno));
     }
     return filter_calls();

@@ -19,7 +19,8 @@ struct share {
 // 0. In a step all workers together take the next workers * batch windows.
 // The first worker takes the first `batch` of them, the second the next, and so
 // on, in the order 0, 1 .. w-1 of the workers.
-// A step may end one epoch and begin the next.
+// A step may end one epoch and begin the next. Every epoch goes from its first
+// place to its last one.
 size_t share_window(const struct share *s, size_t step, int rank, int i);
 
 // Copies the `bytes` bytes at p on worker `root` to p on every worker. All

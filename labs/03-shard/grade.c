@@ -8,7 +8,6 @@
 #include "labs/check.h"
 #include "labs/term.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 3000, MOST_SERVERS = 9 };
@@ -43,7 +42,7 @@ static void for_maps(struct lab_case *k,
             }
     for (int i = 0; i < 20 && lab_hidden(k) && !lab_failed(k); i++) {
         struct map m = {lab_pick(k, 1, MOST - 1), lab_pick(k, 1, 400),
-                        (int)lab_pick(k, 1, 40)};
+                        (int)(i ? lab_pick(k, 1, 40) : lab_pick(k, 65, 200))};
         say_map(text, &m);
         each(k, &m, text);
     }
@@ -69,8 +68,10 @@ static void want_long(struct lab_case *k, size_t n, size_t slice, int servers)
                       text, server, err, s.rows, rows))
             return;
         struct slice is = shard_slice(&s, (int)rows - 1);
-        size_t c = (size_t)lab_place(LAB_PARTS, server, servers);
-        size_t ought = rest / (size_t)servers + (c < rest % (size_t)servers);
+        int c = lab_place(LAB_PARTS, server, servers);
+        size_t place = (size_t)lab_place(LAB_MORE, c, servers);
+        size_t ought =
+            rest / (size_t)servers + (place < rest % (size_t)servers);
         size_t local = (rows - 1) * slice;
         lab_want(k, is.n == ought && (is.n == 0 || is.local == local),
                  "%s: the last row has %zu elements of server %d, from its "
@@ -79,6 +80,20 @@ static void want_long(struct lab_case *k, size_t n, size_t slice, int servers)
         sum += shard_elements(&s);
     }
     lab_want(k, sum == n, "%s: the servers hold %zu elements", text, sum);
+}
+
+enum { MOST_ROWS = 1 << 24 };
+
+// As many rows as are allowed, and one element more.
+static void want_most_rows(struct lab_case *k)
+{
+    size_t slice = lab_pick(k, 1, 9), w = lab_pick(k, 2, 5);
+    struct shard s;
+    want_long(k, MOST_ROWS * slice * w, slice, (int)w);
+    lab_want(k, shard_make(&s, MOST_ROWS * slice * w + 1, slice, (int)w, 0),
+             "n = %zu, slices of %zu, %zu servers: that is more than 1 << 24 "
+             "rows, and shard_make() did not return -1",
+             MOST_ROWS * slice * w + 1, slice, w);
 }
 
 // Makes the shard of one server, whose number of rows must be possible.
@@ -169,15 +184,17 @@ static void balance(struct lab_case *k)
                   (int)lab_pick(k, 2, 8));
         want_long(k, 10000000000 + lab_pick(k, 0, 999),
                   lab_pick(k, 100000, 999999), (int)lab_pick(k, 2, 8));
+        want_long(k, 10000000000000 + lab_pick(k, 0, 999),
+                  lab_pick(k, 3000000000, 4000000000), (int)lab_pick(k, 2, 8));
     }
 }
 
 // The elements of part c of a row, if `len` are dealt out to the parts like
-// cards, to part 0 first.
+// cards, in the term's order.
 static size_t dealt(size_t len, int servers, int c)
 {
-    size_t n = 0;
-    for (size_t card = (size_t)c; card < len; card += (size_t)servers)
+    size_t n = 0, card = (size_t)lab_place(LAB_MORE, c, servers);
+    for (; card < len; card += (size_t)servers)
         n++;
     return n;
 }
@@ -220,6 +237,8 @@ static void rows(struct lab_case *k)
     lab_want(k, shard_make(&s, (size_t)1 << 40, 1, 2, 0) == -1,
              "n = 1 << 40, slices of 1, 2 servers: shard_make() did not return "
              "-1");
+    if (lab_hidden(k))
+        want_most_rows(k);
 }
 
 static void dense_map(struct lab_case *k, const struct map *m, const char *text)
@@ -316,38 +335,56 @@ static int body(struct lab *l, void *arg)
     return exchange(l, j, s, &s[l->rank]);
 }
 
+// The elements of a server, counted row by row.
+static size_t owned(const struct map *m, int server)
+{
+    size_t width = m->slice * (size_t)m->servers, own = 0;
+    int c = lab_place(LAB_PARTS, server, m->servers);
+    for (size_t left = m->n; left > 0; left -= left < width ? left : width)
+        own += dealt(left < width ? left : width, m->servers, c);
+    return own;
+}
+
+static void want_bytes(struct lab_case *k, struct map map)
+{
+    struct lab_world world = {.workers = map.servers};
+    int w = map.servers;
+    struct job *j = lab_failed(k) ? NULL : lab_memory(k, 1, sizeof *j);
+    if (!j)
+        return;
+    j->map = map;
+    j->test = k;
+    const struct lab_run *run = lab_virtual(k, &world, body, j);
+    bool clean = lab_clean(k, run);
+    for (int r = 0; clean && r < w; r++) {
+        size_t own = owned(&map, r);
+        size_t law = 4 * (map.n - own + (size_t)(w - 1) * own);
+        size_t out = (size_t)run->v->rank[r].bytes_out;
+        lab_record(k, w, map.n, "bytes_out", (double)out);
+        lab_want(k, out == law,
+                 "%d workers, n = %zu: worker %d sent %zu bytes; the parts of "
+                 "others, and its own part to each other, are %zu",
+                 w, map.n, r, out, law);
+        for (size_t i = 0; i < map.n; i++) {
+            float sum = 0;
+            for (int o = 0; o < w; o++)
+                sum += number(o, i);
+            lab_want(k, j->v[r][i] == sum,
+                     "%d workers, n = %zu: the sum at %zu is %g on worker %d, "
+                     "not %g",
+                     w, map.n, i, (double)j->v[r][i], r, (double)sum);
+        }
+    }
+}
+
 static void bytes(struct lab_case *k)
 {
-    for (int w = 1; w <= MOST_SERVERS; w++) {
-        struct lab_world world = {.workers = w};
-        struct job *j = calloc(1, sizeof *j);
-        if (!lab_want(k, j, "no memory for an exchange"))
-            return;
-        j->map = (struct map){12 * (size_t)w, 5, w};
-        j->test = k;
-        const struct lab_run *run = lab_virtual(k, &world, body, j);
-        bool clean = lab_clean(k, run);
-        for (int r = 0; clean && r < w; r++) {
-            size_t law = 2 * (size_t)(w - 1) * 12 * 4;
-            size_t out = (size_t)run->v->rank[r].bytes_out;
-            lab_record(k, w, j->map.n, "bytes_out", (double)out);
-            lab_want(
-                k, out == law,
-                "%d workers, n = %zu: worker %d sent %zu bytes, 2(w-1)/w S "
-                "is %zu",
-                w, j->map.n, r, out, law);
-            for (size_t i = 0; i < j->map.n; i++) {
-                float sum = 0;
-                for (int o = 0; o < w; o++)
-                    sum += number(o, i);
-                lab_want(k, j->v[r][i] == sum,
-                         "%d workers, n = %zu: the sum at %zu is %g on worker "
-                         "%d, not %g",
-                         w, j->map.n, i, (double)j->v[r][i], r, (double)sum);
-            }
-        }
-        free(j);
-    }
+    for (int w = 1; w <= MOST_SERVERS; w++) // then the law is 2(w-1)/w S
+        want_bytes(k, (struct map){12 * (size_t)w, 5, w});
+    for (int i = 0; i < 3 && lab_hidden(k); i++)
+        want_bytes(k,
+                   (struct map){lab_pick(k, 1, MOST - 1), lab_pick(k, 1, 400),
+                                (int)lab_pick(k, 2, MOST_SERVERS)});
 }
 
 static const struct lab_test tests[] = {

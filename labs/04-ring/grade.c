@@ -39,12 +39,21 @@ static void deal(size_t n, int w, size_t len[MOST_WORKERS])
         len[lab_at(LAB_LONG, c, w)]++;
 }
 
+// The worker on which the sum of chunk c is completed.
+static int owner_of(int c, int w)
+{
+    return (c + (LAB_OWNER == 1 ? 1 : LAB_OWNER == 2 ? w - 1 : 0)) % w;
+}
+
 // The bytes that a worker sends in 2(w-1) messages, added message by message.
 static size_t out_bytes(size_t n, int w, int r)
 {
     size_t len[MOST_WORKERS], sum = 0;
+    int c = 0;
     deal(n, w, len);
-    for (int m = 0, c = r; m < 2 * (w - 1); m++) {
+    while (owner_of(c, w) != r)
+        c++;
+    for (int m = 0; m < 2 * (w - 1); m++) {
         c = (c - LAB_RING_STEP + w) % w;
         sum += len[c];
     }
@@ -108,20 +117,45 @@ static void want_sums(struct lab_case *k, const struct job *j, int w)
         }
 }
 
-static void want_exchange(struct lab_case *k, int w, size_t n, size_t eager)
+// Sums vectors of n integers, and checks the sums. Returns NULL if the test has
+// failed.
+static const struct lab_run *want_exchange(struct lab_case *k,
+                                           struct lab_world world, size_t n)
 {
-    struct lab_world world = {.workers = w, .eager = eager};
     struct job j;
-    if (job_open(k, &j, n, w) && lab_clean(k, lab_virtual(k, &world, body, &j)))
+    int w = world.workers;
+    if (lab_failed(k))
+        return NULL;
+    const struct lab_run *run =
+        job_open(k, &j, n, w) ? lab_virtual(k, &world, body, &j) : NULL;
+    if (lab_clean(k, run))
         want_sums(k, &j, w);
     job_close(&j);
+    return lab_failed(k) ? NULL : run;
 }
 
-// A world and a size that no public test has.
-static int hidden_world(const struct lab_case *k)
+static struct lab_world usual(int w, size_t eager)
+{
+    return (struct lab_world){.workers = w,
+                              .alpha_s = 20e-6,
+                              .bytes_per_s = 1.25e8,
+                              .eager = eager};
+}
+
+// A cluster that no public test has.
+static struct lab_world hidden_world(const struct lab_case *k, size_t eager)
 {
     static const int others[] = {9, 10, 11, 13, 17, 19, 21, 24, 27, 31};
-    return others[lab_pick(k, 0, 9)];
+    struct lab_world world = lab_drawn(k, others[lab_pick(k, 0, 9)]);
+    world.eager = eager;
+    return world;
+}
+
+// A size for a hidden case of any test. Some are those of `time`.
+static size_t hidden_size(const struct lab_case *k, int w)
+{
+    size_t each = lab_pick(k, 100, 1200);
+    return each * (size_t)w + (each % 2 ? lab_pick(k, 0, (size_t)w - 1) : 0);
 }
 
 static void sums(struct lab_case *k)
@@ -129,20 +163,23 @@ static void sums(struct lab_case *k)
     for (int a = 0; a < WORLDS; a++) {
         size_t n[8];
         int count = sizes(worlds[a], n);
-        for (int b = 0; b < count && !lab_failed(k); b++)
-            want_exchange(k, worlds[a], n[b], SIZE_MAX);
+        struct lab_world world = usual(worlds[a], SIZE_MAX);
+        for (int b = 0; b < count; b++)
+            want_exchange(k, world, n[b]);
     }
-    for (int i = 0; i < 4 && lab_hidden(k) && !lab_failed(k); i++)
-        want_exchange(k, hidden_world(k), lab_pick(k, 1, 50000), SIZE_MAX);
-    if (lab_hidden(k) && !lab_failed(k)) // longer than 2^17 a chunk
-        want_exchange(k, 2, lab_pick(k, 280000, 400000), SIZE_MAX);
+    for (int i = 0; i < 4 && lab_hidden(k); i++) {
+        struct lab_world world = hidden_world(k, SIZE_MAX);
+        want_exchange(k, world, hidden_size(k, world.workers));
+    }
+    if (lab_hidden(k)) // longer than 2^17 a chunk
+        want_exchange(k, usual(2, SIZE_MAX), lab_pick(k, 280000, 400000));
 }
 
-// The sum of chunk c begins with the number of the worker after c, and ends
-// with that of worker c.
+// The sum of a chunk begins with the number of the worker after its owner, and
+// ends with the owner's.
 static float in_order(const struct job *j, int w, size_t i)
 {
-    int c = (int)(i / (j->n / (size_t)w));
+    int c = owner_of((int)(i / (j->n / (size_t)w)), w);
     float sum = 0;
     for (int m = 1; m <= w; m++) {
         int rank = (c + m * LAB_RING_STEP + m * w) % w;
@@ -151,38 +188,45 @@ static float in_order(const struct job *j, int w, size_t i)
     return sum;
 }
 
+// Every chunk has `each` elements.
+static void want_order(struct lab_case *k, struct lab_world world, size_t each)
+{
+    int w = world.workers;
+    struct job j;
+    if (lab_failed(k))
+        return;
+    if (job_open(k, &j, each * (size_t)w, w)) {
+        j.normal = true;
+        bool clean = lab_clean(k, lab_virtual(k, &world, body, &j));
+        for (size_t i = 0; clean && i < j.n * (size_t)w; i++) {
+            int r = (int)(i / j.n);
+            size_t at = i % j.n;
+            int last = owner_of((int)(at / each), w);
+            lab_want(k, j.v[r][at] == in_order(&j, w, at),
+                     "%d workers: v[%zu] of worker %d is not added in the "
+                     "ring's order: worker %d's number first, worker %d's "
+                     "last",
+                     w, at, r, (last + LAB_RING_STEP + w) % w, last);
+        }
+    }
+    job_close(&j);
+}
+
 static void order(struct lab_case *k)
 {
-    for (int a = 1; a < WORLDS && !lab_failed(k); a++) {
-        int w = worlds[a];
-        struct lab_world world = {.workers = w, .eager = SIZE_MAX};
-        struct job j;
-        if (job_open(k, &j, 60 * (size_t)w, w)) {
-            j.normal = true;
-            bool clean = lab_clean(k, lab_virtual(k, &world, body, &j));
-            for (size_t i = 0; clean && i < j.n * (size_t)w; i++) {
-                int r = (int)(i / j.n);
-                size_t at = i % j.n;
-                lab_want(k, j.v[r][at] == in_order(&j, w, at),
-                         "%d workers: v[%zu] of worker %d is not added in the "
-                         "ring's order: worker %d's number first, worker %d's "
-                         "last",
-                         w, at, r, ((int)(at / 60) + LAB_RING_STEP + w) % w,
-                         (int)(at / 60));
-            }
-        }
-        job_close(&j);
+    for (int a = 1; a < WORLDS; a++)
+        want_order(k, usual(worlds[a], SIZE_MAX), 60);
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        struct lab_world world = hidden_world(k, SIZE_MAX);
+        want_order(k, world, lab_pick(k, 3, 99));
     }
 }
 
-static void want_bytes(struct lab_case *k, int w, size_t n)
+static void want_bytes(struct lab_case *k, struct lab_world world, size_t n)
 {
-    struct lab_world world = {.workers = w, .eager = SIZE_MAX};
-    struct job j;
-    const struct lab_run *run =
-        job_open(k, &j, n, w) ? lab_virtual(k, &world, body, &j) : NULL;
-    bool clean = lab_clean(k, run);
-    for (int r = 0; clean && r < w; r++) {
+    const struct lab_run *run = want_exchange(k, world, n);
+    int w = world.workers;
+    for (int r = 0; run && r < w; r++) {
         size_t out = (size_t)run->v->rank[r].bytes_out;
         size_t in = (size_t)run->v->rank[r].bytes_in;
         lab_record(k, w, n, "bytes_out", (double)out);
@@ -195,7 +239,6 @@ static void want_bytes(struct lab_case *k, int w, size_t n)
                  "%zu",
                  r, w, n, in, in_bytes(n, w, r));
     }
-    job_close(&j);
 }
 
 static void bytes(struct lab_case *k)
@@ -203,11 +246,14 @@ static void bytes(struct lab_case *k)
     for (int a = 0; a < WORLDS; a++) {
         size_t n[8];
         int count = sizes(worlds[a], n);
-        for (int b = 0; b < count && !lab_failed(k); b++)
-            want_bytes(k, worlds[a], n[b]);
+        struct lab_world world = usual(worlds[a], SIZE_MAX);
+        for (int b = 0; b < count; b++)
+            want_bytes(k, world, n[b]);
     }
-    for (int i = 0; i < 4 && lab_hidden(k) && !lab_failed(k); i++)
-        want_bytes(k, hidden_world(k), lab_pick(k, 1, 3000));
+    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+        struct lab_world world = hidden_world(k, SIZE_MAX);
+        want_bytes(k, world, hidden_size(k, world.workers));
+    }
 }
 
 static void want_law(struct lab_case *k, int w, size_t n)
@@ -232,74 +278,73 @@ static void law(struct lab_case *k)
         for (size_t n = 0; n < 40; n++)
             want_law(k, w, n);
     for (int i = 0; i < 10 && lab_hidden(k); i++)
-        want_law(k, hidden_world(k), 10000000000 - lab_pick(k, 0, 999999));
+        want_law(k, (int)lab_pick(k, 9, MOST_WORKERS - 1),
+                 10000000000 - lab_pick(k, 0, 999999));
 }
 
 static void deadlock(struct lab_case *k)
 {
-    for (int a = 1; a < WORLDS && !lab_failed(k); a++)
-        want_exchange(k, worlds[a], 1000, 0);
-    if (lab_hidden(k) && !lab_failed(k))
-        want_exchange(k, hidden_world(k), lab_pick(k, 100, 2000), 0);
+    for (int a = 1; a < WORLDS; a++)
+        want_exchange(k, usual(worlds[a], 0), 1000);
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        struct lab_world world = hidden_world(k, 0);
+        want_exchange(k, world, hidden_size(k, world.workers));
+    }
 }
 
 // Every chunk has `each` elements.
-static void want_time(struct lab_case *k, int w, size_t each, double a,
-                      double b)
+static void want_time(struct lab_case *k, struct lab_world world, size_t each)
 {
-    struct lab_world world = {.workers = w, .alpha_s = a, .bytes_per_s = b};
-    struct job j;
-    const struct lab_run *run = job_open(k, &j, each * (size_t)w, w)
-                                    ? lab_virtual(k, &world, body, &j)
-                                    : NULL;
-    if (lab_clean(k, run)) {
-        double is = run->v->seconds;
-        double ought = 2 * (w - 1) * (a + (double)each * 4 / b);
-        lab_record(k, w, j.n, "seconds", is);
-        lab_want(k, is <= ought * (1 + 1e-9),
-                 "%d workers, n = %zu: took %.1f us, 2(w-1)(a + S/wB) is %.1f "
-                 "us",
-                 w, j.n, is * 1e6, ought * 1e6);
-    }
-    job_close(&j);
+    int w = world.workers;
+    size_t n = each * (size_t)w;
+    const struct lab_run *run = want_exchange(k, world, n);
+    if (!run)
+        return;
+    double is = run->v->seconds;
+    double ought =
+        2 * (w - 1) * (world.alpha_s + (double)each * 4 / world.bytes_per_s);
+    lab_record(k, w, n, "seconds", is);
+    lab_want(k, is <= ought * (1 + 1e-9),
+             "%d workers, n = %zu: took %.1f us, 2(w-1)(a + S/wB) is %.1f us",
+             w, n, is * 1e6, ought * 1e6);
 }
 
 static void in_time(struct lab_case *k)
 {
-    for (int a = 1; a < WORLDS && !lab_failed(k); a++)
-        want_time(k, worlds[a], 1200, 20e-6, 1.25e8);
-    for (int i = 0; i < 3 && lab_hidden(k) && !lab_failed(k); i++)
-        want_time(k, hidden_world(k), lab_pick(k, 100, 3000),
-                  1e-6 * (double)lab_pick(k, 1, 900),
-                  1e6 * (double)lab_pick(k, 10, 9000));
+    for (int a = 1; a < WORLDS; a++)
+        want_time(k, usual(worlds[a], 0), 1200);
+    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+        struct lab_world world = hidden_world(k, 0);
+        want_time(k, world, lab_pick(k, 100, 1200));
+    }
 }
 
-// Worker 1 stops responding in one of its first calls.
-static void want_named(struct lab_case *k, int w, long call)
+// A worker stops responding in one of its calls.
+static void want_named(struct lab_case *k, struct lab_world world, size_t n,
+                       int dead, long call)
 {
-    struct lab_world world = {.workers = w,
-                              .deadline_s = 5,
-                              .kill = {.rank = 1, .call = call}};
     struct job j;
-    const struct lab_run *run = job_open(k, &j, 10 * (size_t)w, w)
-                                    ? lab_virtual(k, &world, body, &j)
-                                    : NULL;
+    int w = world.workers;
+    world.deadline_s = 5;
+    world.kill = (struct virtual_kill){.rank = dead, .call = call};
+    const struct lab_run *run =
+        job_open(k, &j, n, w) ? lab_virtual(k, &world, body, &j) : NULL;
     for (int r = 0; run && r < w; r++) {
         const struct virtual_rank_result *is = &run->v->rank[r];
-        bool beside = r == 0 || r == 2 % w;
-        if (r == 1)
+        bool beside = r == (dead + 1) % w || r == (dead + w - 1) % w;
+        if (r == dead)
             continue;
         lab_want(k, is->value == -1,
-                 "worker 1 of %d is silent: worker %d returned %d, not -1", w,
-                 r, is->value);
-        lab_want(k, !beside || run->missing[r] == 1,
-                 "worker 1 of %d is silent: its neighbour %d named rank %d in "
-                 "lab_missing(), not 1",
-                 w, r, run->missing[r]);
+                 "worker %d of %d is silent: worker %d returned %d, not -1",
+                 dead, w, r, is->value);
+        lab_want(k, !beside || run->missing[r] == dead,
+                 "worker %d of %d is silent: its neighbour %d named rank %d in "
+                 "lab_missing(), not %d",
+                 dead, w, r, run->missing[r], dead);
         lab_want(k, is->ended_s < 10,
-                 "worker 1 of %d is silent: worker %d gave up after %g s, the "
+                 "worker %d of %d is silent: worker %d gave up after %g s, the "
                  "deadline is 5 s",
-                 w, r, is->ended_s);
+                 dead, w, r, is->ended_s);
     }
     job_close(&j);
 }
@@ -308,9 +353,13 @@ static void dies(struct lab_case *k)
 {
     for (int w = 2; w <= 5; w++)
         for (long call = 1; call <= 4; call++)
-            want_named(k, w, w == 2 && call > 2 ? 2 : call);
-    if (lab_hidden(k))
-        want_named(k, hidden_world(k), (long)lab_pick(k, 1, 20));
+            want_named(k, usual(w, 0), 10 * (size_t)w, 1,
+                       w == 2 && call > 2 ? 2 : call);
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        struct lab_world world = hidden_world(k, 0);
+        want_named(k, world, hidden_size(k, world.workers),
+                   (int)lab_pick(k, 0, 8), (long)lab_pick(k, 1, 20));
+    }
 }
 
 static const struct lab_test tests[] = {

@@ -11,13 +11,41 @@
 
 enum { MOST_WORKERS = 12 };
 
-// The layers of a model, the last layer first.
-static const struct layer layers[] = {
-    {60000, 2e-3}, {20000, 1e-3}, {20000, 1e-3}, {20000, 1e-3},
-    {20000, 1e-3}, {20000, 1e-3}, {20000, 1e-3}, {60000, 1e-3},
+enum { LAYERS = 8 };
+
+// A cluster, and the layers of a model, the last layer first, which have n
+// elements in all.
+struct scene {
+    struct lab_world world;
+    struct layer layers[LAYERS];
+    size_t n;
 };
 
-enum { LAYERS = sizeof layers / sizeof *layers, MODEL = 240000 };
+static struct scene usual(int workers, double alpha_s, double bytes_per_s)
+{
+    struct scene s = {.world = {.workers = workers,
+                                .threads = 2,
+                                .alpha_s = alpha_s,
+                                .bytes_per_s = bytes_per_s},
+                      .n = 240000};
+    for (int i = 0; i < LAYERS; i++)
+        s.layers[i] = (struct layer){i % 7 ? 20000 : 60000, i ? 1e-3 : 2e-3};
+    return s;
+}
+
+// A hidden case, of any test.
+static struct scene hidden_scene(const struct lab_case *k)
+{
+    struct scene s = {.world = lab_drawn(k, (int)lab_pick(k, 2, MOST_WORKERS))};
+    s.world.threads = 2;
+    for (uint64_t i = 0; i < LAYERS; i++) {
+        s.layers[i] =
+            (struct layer){5000 + lab_draw(k, i, 30000),
+                           1e-5 * (double)(20 + lab_draw(k, 20 + i, 200))};
+        s.n += s.layers[i].n;
+    }
+    return s;
+}
 
 struct job;
 
@@ -32,11 +60,13 @@ struct judged {
 // What all threads of a run share.
 struct job {
     struct lab_case *test;
+    const struct scene *scene;
     struct bucket buckets[MOST_BUCKETS];
     int count;
     bool shuffled; // odd workers complete pairs of buckets in reverse order
     struct judged steps[MOST_WORKERS];
     bool complete[MOST_WORKERS][MOST_BUCKETS];
+    int summed[MOST_WORKERS]; // buckets
     float *v[MOST_WORKERS], *in[MOST_WORKERS];
 };
 
@@ -117,6 +147,7 @@ static int sum(struct lab *l, struct step *s, int b)
         for (size_t i = 0; !back && i < len; i++)
             v[own + i] += j->in[me][i];
     }
+    j->summed[me]++;
     return 0;
 }
 
@@ -135,21 +166,22 @@ static int report(struct lab *l, struct job *j, struct step *s, int b)
 }
 
 // Whether a bucket is complete when backward has `left` elements to do.
-static bool is_complete(const struct bucket *b, size_t left)
+static bool is_complete(size_t n, const struct bucket *b, size_t left)
 {
-    return LAB_CUT_UP ? b->off + b->n <= MODEL - left : b->off >= left;
+    return LAB_CUT_UP ? b->off + b->n <= n - left : b->off >= left;
 }
 
 // Backward: calls lab_ready() for the buckets that each layer completes.
 static int compute(struct lab *l, struct job *j, struct step *s)
 {
-    size_t left = MODEL;
+    const struct layer *layers = j->scene->layers;
+    size_t left = s->n;
     int told = 0;
     for (int i = 0; i < LAYERS; i++) {
         lab_compute(l, layers[i].seconds);
         left -= layers[i].n;
         int to = told;
-        while (to < s->count && is_complete(&s->buckets[to], left))
+        while (to < s->count && is_complete(s->n, &s->buckets[to], left))
             to++;
         for (; told < to; told++) {
             bool pair = j->shuffled && l->rank % 2 && told + 1 < to;
@@ -160,7 +192,12 @@ static int compute(struct lab *l, struct job *j, struct step *s)
             told += pair;
         }
     }
-    return lab_exchange(l, s);
+    int err = lab_exchange(l, s), all = j->summed[l->rank];
+    lab_want(j->test, err || all == s->count,
+             "worker %d returns from lab_exchange() when %d of %d buckets are "
+             "summed",
+             l->rank, all, s->count);
+    return err;
 }
 
 static int body(struct lab *l, void *arg)
@@ -181,35 +218,38 @@ static void job_close(struct job *j)
 
 // Makes the job of a run with the student's buckets. If the sizes are 0, the
 // student's bucket_sizes() chooses them.
-static struct job *job_open(struct lab_case *k, const struct lab_world *world,
+static struct job *job_open(struct lab_case *k, const struct scene *its,
                             size_t first, size_t size)
 {
+    const struct lab_world *world = &its->world;
+    size_t n = its->n;
     struct job *j = calloc(1, sizeof *j);
     bool whole = j;
     for (int r = 0; whole && r < world->workers; r++)
-        whole = (j->v[r] = malloc(MODEL * sizeof(float))) &&
-                (j->in[r] = malloc(MODEL * sizeof(float)));
+        whole = (j->v[r] = malloc(n * sizeof(float))) &&
+                (j->in[r] = malloc(n * sizeof(float)));
     struct lab l = {.workers = world->workers,
                     .alpha_s = world->alpha_s,
                     .bytes_per_s = world->bytes_per_s};
     if (lab_want(k, whole, "no memory for a model") && !size)
-        bucket_sizes(&l, layers, LAYERS, &first, &size);
+        bucket_sizes(&l, its->layers, LAYERS, &first, &size);
     if (whole && lab_want(k, first > 0 && size > 0,
                           "bucket_sizes() chose %zu and %zu, not two positive "
                           "sizes",
                           first, size))
-        j->count = bucket_cut(j->buckets, MOST_BUCKETS, MODEL, first, size);
+        j->count = bucket_cut(j->buckets, MOST_BUCKETS, n, first, size);
     if (!whole || !lab_want(k, j->count > 0 && j->count <= MOST_BUCKETS,
-                            "bucket_cut() of %d elements by %zu and %zu "
+                            "bucket_cut() of %zu elements by %zu and %zu "
                             "returned %d",
-                            MODEL, first, size, j->count)) {
+                            n, first, size, j->count)) {
         job_close(j);
         return NULL;
     }
     j->test = k;
+    j->scene = its;
     for (int r = 0; r < world->workers; r++) {
-        memset(j->v[r], 0xff, MODEL * sizeof(float));
-        j->steps[r] = (struct judged){.step = {.n = MODEL,
+        memset(j->v[r], 0xff, n * sizeof(float));
+        j->steps[r] = (struct judged){.step = {.n = n,
                                                .buckets = j->buckets,
                                                .count = j->count,
                                                .post = post,
@@ -223,19 +263,10 @@ static struct job *job_open(struct lab_case *k, const struct lab_world *world,
     return j;
 }
 
-static struct lab_world world_of(int workers, double alpha_s,
-                                 double bytes_per_s)
-{
-    return (struct lab_world){.workers = workers,
-                              .threads = 2,
-                              .alpha_s = alpha_s,
-                              .bytes_per_s = bytes_per_s};
-}
-
 static void want_sums(struct lab_case *k, const struct job *j, int w)
 {
     for (int r = 0; r < w && !lab_failed(k); r++)
-        for (size_t i = 0; i < MODEL; i++) {
+        for (size_t i = 0; i < j->scene->n; i++) {
             float ought = 0;
             for (int o = 0; o < w; o++)
                 ought += number(o, i);
@@ -248,8 +279,8 @@ static void want_sums(struct lab_case *k, const struct job *j, int w)
 }
 
 // Checks one call of bucket_cut(). The buckets must tile the vector, beginning
-// at its end (with LAB_CUT_UP, at its start), and all but one must be as long
-// as asked: the last, or with LAB_REST the second.
+// at its end (with LAB_CUT_UP, at its start). All must be as long as asked, but
+// for the last or the second one, or those after the first differ by one.
 static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
 {
     struct bucket out[MOST_BUCKETS + 1];
@@ -261,17 +292,21 @@ static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
     }
     memset(out, 0, sizeof out);
     int count = bucket_cut(out, MOST_BUCKETS, n, first, size);
-    int ought = needed <= MOST_BUCKETS ? needed : -1;
+    bool fits = needed <= MOST_BUCKETS;
+    int ought = fits || LAB_TOO_MANY == 2 ? needed : LAB_TOO_MANY ? 0 : -1;
     if (!lab_want(
             k, count == ought,
             "bucket_cut(n = %zu, first = %zu, size = %zu) returned %d; %d "
             "buckets are needed and at most %d are allowed",
             n, first, size, count, needed, MOST_BUCKETS))
         return;
-    for (int b = 0; b < count; b++) {
+    for (int b = 0; b < count && fits; b++) {
         size_t most = b ? size : first, len = end < most ? end : most;
-        if (LAB_REST && b == 1)
+        size_t after = (size_t)(count - b); // this bucket and those after it
+        if (LAB_REST == 1 && b == 1)
             len = (end - 1) % size + 1;
+        if (LAB_REST == 2 && b)
+            len = (end + after - 1) / after;
         size_t off = LAB_CUT_UP ? n - end : end - len;
         lab_want(k, out[b].n == len && out[b].off == off,
                  "n = %zu, first = %zu, size = %zu: bucket %d is %zu elements "
@@ -291,118 +326,143 @@ static void cuts(struct lab_case *k)
     for (int i = 0; i < 10 && lab_hidden(k) && !lab_failed(k); i++)
         want_cut(k, lab_pick(k, 1, 9999), lab_pick(k, 1, 999),
                  lab_pick(k, 79, 999));
+    for (size_t i = 0; i < 2 && lab_hidden(k) && !lab_failed(k); i++)
+        want_cut(k, 3 * MOST_BUCKETS + i, 3, 3); // as many as allowed, and more
     if (lab_hidden(k) && !lab_failed(k))
         want_cut(k, 10000000000 + lab_pick(k, 0, 99), lab_pick(k, 1, 99),
                  lab_pick(k, 90000000, 400000000));
 }
 
-static void early(struct lab_case *k)
+// Runs a step. Returns NULL if the test has failed; else the caller closes the
+// job.
+static struct job *stepped(struct lab_case *k, const struct scene *s,
+                           size_t first, size_t size,
+                           const struct lab_run **run)
 {
-    struct lab_world world = world_of(3, 20e-6, 1e9);
-    struct job *j = job_open(k, &world, 10000, 15000);
+    struct job *j = lab_failed(k) ? NULL : job_open(k, s, first, size);
     if (j)
-        lab_clean(k, lab_virtual(k, &world, body, j));
+        j->shuffled = s->world.slow != NULL;
+    *run = j ? lab_virtual(k, &s->world, body, j) : NULL;
+    if (lab_clean(k, *run))
+        return j;
     job_close(j);
+    return NULL;
 }
 
-static void want_summed(struct lab_case *k, int w, size_t first, size_t size)
+static void early(struct lab_case *k)
 {
-    struct lab_world world = world_of(w, 20e-6, 1e9);
-    struct job *j = job_open(k, &world, first, size);
-    if (j && lab_clean(k, lab_virtual(k, &world, body, j)))
-        want_sums(k, j, w);
+    struct scene s = usual(3, 20e-6, 1e9);
+    const struct lab_run *run;
+    job_close(stepped(k, &s, 10000, 15000, &run));
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        s = hidden_scene(k);
+        job_close(stepped(k, &s, lab_pick(k, 2500, 30000),
+                          s.n / lab_pick(k, 5, 90), &run));
+    }
+}
+
+static void want_summed(struct lab_case *k, const struct scene *s, size_t first,
+                        size_t size)
+{
+    const struct lab_run *run;
+    struct job *j = stepped(k, s, first, size, &run);
+    if (j)
+        want_sums(k, j, s->world.workers);
     job_close(j);
 }
 
 static void sums(struct lab_case *k)
 {
-    for (int w = 1; w <= 8 && !lab_failed(k); w += 1 + w / 3)
-        want_summed(k, w, 0, 0);
-    for (int i = 0; i < 2 && lab_hidden(k) && !lab_failed(k); i++)
-        want_summed(k, (int)lab_pick(k, 9, MOST_WORKERS),
-                    lab_pick(k, 1900, 30000), lab_pick(k, 1900, 30000));
+    for (int w = 1; w <= 8; w += 1 + w / 3) {
+        struct scene s = usual(w, 20e-6, 1e9);
+        want_summed(k, &s, 0, 0);
+    }
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        struct scene s = hidden_scene(k);
+        want_summed(k, &s, lab_pick(k, 2500, 30000),
+                    i ? lab_pick(k, 2500, 30000) : s.n / lab_pick(k, 70, 99));
+    }
 }
 
 // Workers that differ in speed, and in the order of their lab_ready() calls.
+static void want_order(struct lab_case *k, int w, size_t first, size_t size)
+{
+    double slow[2 * MOST_WORKERS];
+    for (int r = 0; r < 2 * MOST_WORKERS; r++)
+        slow[r] = 1 + 0.3 * ((r * 7) % 5);
+    struct scene s = usual(w, 20e-6, 1e9);
+    s.world.slow = slow;
+    want_summed(k, &s, first, size);
+}
+
 static void order(struct lab_case *k)
 {
-    for (int w = 2; w <= 5 && !lab_failed(k); w++) {
-        double slow[2 * MOST_WORKERS];
-        for (int r = 0; r < 2 * MOST_WORKERS; r++)
-            slow[r] = 1 + 0.3 * ((r * 7) % 5);
-        struct lab_world world = world_of(w, 20e-6, 1e9);
-        world.slow = slow;
-        struct job *j = job_open(k, &world, 2000, 5000);
-        if (j) {
-            j->shuffled = true;
-            if (lab_clean(k, lab_virtual(k, &world, body, j)))
-                want_sums(k, j, w);
-        }
-        job_close(j);
-    }
+    for (int w = 2; w <= 5; w++)
+        want_order(k, w, 2000, 5000);
+    for (size_t i = 0; i < 2 && lab_hidden(k); i++)
+        want_order(k, 3, 6000, i ? 6000 : 20000); // also the last pair turned
 }
 
 // The seconds from the end of backward to the last bucket's sum, if buckets are
 // summed one after the other, each as early as possible.
-static double schedule(const struct lab_world *world, size_t first, size_t size)
+static double schedule(const struct scene *s, size_t size)
 {
     double ready = 0, end = 0;
-    size_t complete = MODEL, at = MODEL;
-    int w = world->workers, i = 0;
+    size_t complete = s->n, at = s->n;
+    int w = s->world.workers, i = 0;
     while (at > 0) {
-        size_t most = at == MODEL ? first : size;
-        size_t len = at < most ? at : most;
+        size_t len = at < size ? at : size;
         at -= len;
         while (complete > at) {
-            complete -= layers[i].n;
-            ready += layers[i++].seconds;
+            complete -= s->layers[i].n;
+            ready += s->layers[i++].seconds;
         }
-        double each = 4. * (double)len / w / world->bytes_per_s;
-        end =
-            (end > ready ? end : ready) + 2 * (w - 1) * (world->alpha_s + each);
+        double each = 4. * (double)len / w / s->world.bytes_per_s;
+        end = (end > ready ? end : ready) +
+              2 * (w - 1) * (s->world.alpha_s + each);
     }
     return end - ready;
 }
 
 // The seconds that are exposed with the student's buckets, against the best
 // equal buckets.
-static void want_exposed(struct lab_case *k, int w, double a, double b,
-                         size_t net)
+static void want_exposed(struct lab_case *k, const struct scene *s, size_t net)
 {
-    struct lab_world world = world_of(w, a, b);
-    double backward = 0, least = schedule(&world, MODEL, MODEL);
+    const struct lab_world *world = &s->world;
+    double backward = 0, least = schedule(s, s->n);
+    const struct lab_run *run;
     for (int i = 0; i < LAYERS; i++)
-        backward += layers[i].seconds;
-    for (size_t m = 1; m <= MOST_BUCKETS; m++) {
-        size_t size = (MODEL + m - 1) / m;
-        least = fmin(least, schedule(&world, size, size));
-    }
-    struct job *j = job_open(k, &world, 0, 0);
-    const struct lab_run *run = j ? lab_virtual(k, &world, body, j) : NULL;
-    if (lab_clean(k, run)) {
-        double is = run->v->seconds - backward;
-        lab_record(k, w, net, "exposed_seconds", is);
-        lab_speed(k, is, least,
-                  "%d workers, a = %g s, B = %g bytes/s: %.4g s are exposed "
-                  "with your %d buckets; the best equal buckets expose %.4g s",
-                  w, a, b, is, j->count, least);
-    }
+        backward += s->layers[i].seconds;
+    for (size_t count = 2; count <= MOST_BUCKETS; count++)
+        least = fmin(least, schedule(s, (s->n + count - 1) / count));
+    struct job *j = stepped(k, s, 0, 0, &run);
+    if (!j)
+        return;
+    double is = run->v->seconds - backward;
+    lab_record(k, world->workers, net, "exposed_seconds", is);
+    lab_speed(k, is, least,
+              "%d workers, a = %g s, B = %g bytes/s: %.4g s are exposed with "
+              "your %d buckets; the best equal buckets expose %.4g s",
+              world->workers, world->alpha_s, world->bytes_per_s, is, j->count,
+              least);
+    want_sums(k, j, world->workers);
     job_close(j);
 }
 
 static void exposed(struct lab_case *k)
 {
-    static const struct {
-        double alpha_s, bytes_per_s;
-    } nets[] = {{20e-6, 1.25e8}, {20e-6, 1e9}, {1e-3, 1.25e8},
-                {5e-6, 1e10},    {2e-4, 1e9},  {5e-5, 3e7}};
+    static const double nets[][2] = {{20e-6, 1.25e8}, {20e-6, 1e9},
+                                     {1e-3, 1.25e8},  {5e-6, 1e10},
+                                     {2e-4, 1e9},     {5e-5, 3e7}};
     for (size_t net = 0; net < 6; net++)
-        for (int w = 2; w <= 8; w *= 2)
-            want_exposed(k, w, nets[net].alpha_s, nets[net].bytes_per_s, net);
-    for (size_t i = 0; i < 4 && lab_hidden(k); i++)
-        want_exposed(k, (int)lab_pick(k, 2, MOST_WORKERS),
-                     1e-6 * (double)lab_pick(k, 2, 900),
-                     1e6 * (double)lab_pick(k, 40, 9000), 6 + i);
+        for (int w = 2; w <= 8; w *= 2) {
+            struct scene s = usual(w, nets[net][0], nets[net][1]);
+            want_exposed(k, &s, net);
+        }
+    for (size_t i = 0; i < 4 && lab_hidden(k); i++) {
+        struct scene s = hidden_scene(k);
+        want_exposed(k, &s, 6 + i);
+    }
 }
 
 static const struct lab_test tests[] = {

@@ -15,15 +15,13 @@
 #include <string.h>
 
 enum { WORKERS = 4, STEPS = 12, MOST_N = 64, SEEDS = 12 };
-enum { MOST_WORKERS = 6, MOST_STEPS = 40 };
-
-// A message of 40 bytes takes less than this, even if it waits for others.
-static const double slack_s = 3e-4;
+enum { MOST_WORKERS = 6, MOST_STEPS = 320 };
 
 struct run {
     struct job job;
-    uint64_t seed; // 0: all compute for the same time
-    bool early;    // some leave before others
+    double slack_s; // a push and its answer take less, even if they wait
+    uint64_t seed;  // 0: all compute for the same time
+    bool early;     // some leave before others
     int workers;
     int steps[MOST_WORKERS]; // pushes until a worker leaves
     double pushed[MOST_WORKERS][MOST_STEPS];
@@ -38,8 +36,11 @@ static float first(size_t i)
     return (float)(10 * i);
 }
 
+// The first elements count the pushes of each worker.
 static float gradient(int rank, int step, size_t i)
 {
+    if (i < MOST_WORKERS)
+        return i == (size_t)rank;
     return (float)((rank * 3 + step * 5 + (int)i) % 17 - 6);
 }
 
@@ -96,36 +97,50 @@ static bool ends(struct lab_case *k, const struct lab_run *run,
 }
 
 // A job of `workers` workers that each push `steps` times; with `early` worker
-// r leaves 2r steps later than worker 0.
+// r leaves 2r steps later than worker 0. The last worker computes `slow` times
+// as long as the others.
 struct shape {
     int workers, steps;
     size_t n;
     bool early;
+    double slow, alpha_s, bytes_per_s;
 };
 
-static const struct shape usual = {WORKERS, STEPS, 10, false};
-static const struct shape leaving = {WORKERS, 4, 10, true};
+static const struct shape usual = {WORKERS, STEPS, 10, false, 1, 20e-6, 1.25e8};
+static const struct shape leaving = {WORKERS, 4, 10, true, 1, 20e-6, 1.25e8};
 
-static struct shape hidden_shape(const struct lab_case *k, bool early)
+// Hidden case number i of a test. Six of them have all numbers of workers. A
+// message takes little time beside a step's computing.
+static struct shape hidden_shape(const struct lab_case *k, int i, bool early)
 {
-    return (struct shape){.workers = (int)lab_pick(k, 1, MOST_WORKERS),
+    return (struct shape){.workers = i % MOST_WORKERS + 1,
                           .steps = (int)lab_pick(k, 20, 28),
                           .n = lab_pick(k, 17, MOST_N),
-                          .early = early};
+                          .early = early,
+                          .slow = (double)lab_pick(k, 1, 9),
+                          .alpha_s = 1e-6 * (double)lab_pick(k, 1, 8),
+                          .bytes_per_s = 1e6 * (double)lab_pick(k, 100, 9000)};
 }
 
 // A run, or NULL if it failed.
 static struct run *served(struct lab_case *k, struct shape shape, int bound,
-                          uint64_t seed, const double *slow)
+                          uint64_t seed)
 {
+    double slow[MOST_WORKERS + 1] = {1, 1, 1, 1, 1, 1, 1};
     struct lab_world world = {.workers = shape.workers,
                               .servers = 1,
+                              .alpha_s = shape.alpha_s,
+                              .bytes_per_s = shape.bytes_per_s,
                               .seed = seed,
                               .slow = slow};
     struct run *t = lab_failed(k) ? NULL : lab_memory(k, 1, sizeof *t);
     if (!t)
         return NULL;
+    slow[shape.workers - 1] = shape.slow;
     t->job = (struct job){shape.n, bound, 0.25f};
+    t->slack_s =
+        1e-4 + 2 * (shape.workers + 1) *
+                   (shape.alpha_s + 4. * (double)shape.n / shape.bytes_per_s);
     t->seed = seed;
     t->early = shape.early;
     t->workers = shape.workers;
@@ -141,11 +156,15 @@ static int divisor(int workers)
     return LAB_PUSH == 1 ? 1 : LAB_PUSH == 2 ? 2 * workers : workers;
 }
 
+static double rate_of(int workers)
+{
+    return (LAB_PUSH == 3 ? 0.5 : 0.25) / divisor(workers);
+}
+
 // The value of p[i] after the first `pushes` pushes of every worker.
 static double moved(const struct run *t, int pushes, size_t i)
 {
-    double x = (double)first(i);
-    double rate = (LAB_PUSH == 3 ? 0.5 : 0.25) / divisor(t->workers);
+    double x = (double)first(i), rate = rate_of(t->workers);
     for (int r = 0; r < t->workers; r++)
         for (int s = 0; s < pushes && s < t->steps[r]; s++)
             x -= rate * (double)gradient(r, s, i);
@@ -154,7 +173,7 @@ static double moved(const struct run *t, int pushes, size_t i)
 
 static void want_final(struct lab_case *k, struct shape shape)
 {
-    const struct run *t = served(k, shape, -1, 0, NULL);
+    const struct run *t = served(k, shape, -1, 0);
     // A third of a push is rounded.
     int parts = divisor(shape.workers);
     double most = parts & (parts - 1) ? 1e-3 : 0;
@@ -170,8 +189,14 @@ static void want_final(struct lab_case *k, struct shape shape)
 static void final(struct lab_case *k)
 {
     want_final(k, usual);
-    for (int i = 0; i < 4 && lab_hidden(k); i++)
-        want_final(k, hidden_shape(k, false));
+    for (int i = 0; i < 6 && lab_hidden(k); i++)
+        want_final(k, hidden_shape(k, i, false));
+}
+
+// How many pushes a worker may be ahead of the slowest one.
+static int ahead(int bound)
+{
+    return bound * (LAB_AHEAD + 1);
 }
 
 // How many pushes worker r has begun at time `at`.
@@ -183,15 +208,25 @@ static int begun(const struct run *t, int r, double at)
     return n;
 }
 
+// More pushes than a byte counts.
+static struct shape many_pushes(double slow)
+{
+    struct shape shape = usual;
+    shape.workers = 2;
+    shape.steps = 300;
+    shape.slow = slow;
+    return shape;
+}
+
 static void want_spread(struct lab_case *k, struct shape shape, int bound,
                         uint64_t seed)
 {
-    const struct run *t = served(k, shape, bound, seed, NULL);
+    const struct run *t = served(k, shape, bound, seed);
     for (int r = 0; t && r < t->workers; r++)
         for (int s = 0; s < shape.steps; s++)
             for (int o = 0; o < t->workers; o++) {
                 double at = t->answered[r][s];
-                lab_want(k, s + 1 - begun(t, o, at) <= bound,
+                lab_want(k, s + 1 - begun(t, o, at) <= ahead(bound),
                          "bound %d, %d workers: push %d of worker %d is "
                          "answered at %.2f ms, when worker %d has pushed %d "
                          "times",
@@ -206,13 +241,44 @@ static void spread(struct lab_case *k)
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
             want_spread(k, usual, bound, seed);
     for (int i = 0; i < 6 && lab_hidden(k); i++)
-        want_spread(k, hidden_shape(k, false), (int)lab_pick(k, 0, 7),
+        want_spread(k, hidden_shape(k, i, false), (int)lab_pick(k, 0, 19),
                     lab_pick(k, 100, 1 << 20));
+    if (lab_hidden(k))
+        want_spread(k, many_pushes(1), 3, 1);
+}
+
+// How many pushes of worker o are in an answer, by the element that counts.
+static int counted(const struct run *t, const float *answer, int o)
+{
+    double moves =
+        ((double)first((size_t)o) - (double)answer[o]) / rate_of(t->workers);
+    return (int)(moves + 0.5);
+}
+
+// An answer holds all pushes of its worker, those that others had answers for
+// when this worker pushed, and none that had not begun.
+static void want_answers(struct lab_case *k, struct shape shape, int bound,
+                         uint64_t seed)
+{
+    const struct run *t = served(k, shape, bound, seed);
+    for (int r = 0; t && r < t->workers; r++)
+        for (int s = 0; s < shape.steps; s++)
+            for (int o = 0; o < t->workers; o++) {
+                int is = counted(t, t->after[r][s], o), least = 0;
+                int most = begun(t, o, t->answered[r][s]);
+                while (least < most && t->answered[o][least] <= t->pushed[r][s])
+                    least++;
+                least = o == r ? s + 1 : least;
+                lab_want(k, is >= least && is <= most,
+                         "bound %d, %d workers: the answer to push %d of "
+                         "worker %d has %d pushes of worker %d, not %d to %d",
+                         bound, t->workers, s + 1, r, is, o, least, most);
+            }
 }
 
 static void want_bsp(struct lab_case *k, struct shape shape, uint64_t seed)
 {
-    const struct run *t = served(k, shape, 0, seed, NULL);
+    const struct run *t = served(k, shape, 0, seed);
     for (int r = 0; t && r < t->workers; r++)
         for (int s = 0; s < shape.steps; s++)
             for (size_t i = 0; i < t->job.n; i++)
@@ -227,11 +293,16 @@ static void bsp(struct lab_case *k)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         want_bsp(k, usual, seed);
+    for (int bound = -1; bound <= 3; bound += 2)
+        want_answers(k, usual, bound, 1);
     for (int i = 0; i < 3 && lab_hidden(k); i++) {
-        struct shape shape = hidden_shape(k, false);
-        shape.workers = 1 << shape.workers % 3; // so that sums are exact
+        struct shape shape = hidden_shape(k, i, false);
+        shape.workers = 1 << i; // so that sums are exact
         want_bsp(k, shape, lab_pick(k, 100, 1 << 20));
     }
+    for (int i = 3; i < 6 && lab_hidden(k); i++)
+        want_answers(k, hidden_shape(k, i, false), (int)lab_pick(k, 0, 9),
+                     lab_pick(k, 100, 1 << 20));
 }
 
 // The time from which push s of worker r may be answered: at once, or after the
@@ -239,7 +310,7 @@ static void bsp(struct lab_case *k)
 static double allowed(const struct run *t, int r, int s)
 {
     double at = t->pushed[r][s];
-    int need = s + 1 - t->job.bound;
+    int need = s + 1 - ahead(t->job.bound);
     for (int o = 0; o < t->workers && t->job.bound >= 0; o++) {
         int last = t->steps[o] - 1;
         if (need > last + 1) // it has left before
@@ -250,15 +321,41 @@ static double allowed(const struct run *t, int r, int s)
     return at;
 }
 
+// Whether the term wants push s of worker r to be answered before push u of
+// worker o, if both may be answered from the same time on.
+static bool comes_first(const struct run *t, int r, int s, int o, int u)
+{
+    return LAB_ANSWER == 1   ? r > o
+           : LAB_ANSWER == 2 ? t->pushed[r][s] < t->pushed[o][u]
+                             : false;
+}
+
+static void want_turns(struct lab_case *k, const struct run *t, int r, int s)
+{
+    for (int o = 0; o < t->workers && LAB_ANSWER; o++)
+        for (int u = 0; u < t->steps[o]; u++)
+            lab_want(k,
+                     allowed(t, r, s) != allowed(t, o, u) ||
+                         !comes_first(t, r, s, o, u) ||
+                         t->answered[r][s] < t->answered[o][u],
+                     "bound %d: worker %d's push of %.2f ms and worker %d's "
+                     "of %.2f ms may be answered at %.2f ms, worker %d's "
+                     "first; its answer comes later",
+                     t->job.bound, r, t->pushed[r][s] * 1e3, o,
+                     t->pushed[o][u] * 1e3, allowed(t, r, s) * 1e3, r);
+}
+
 static void want_no_wait(struct lab_case *k, const struct run *t)
 {
     for (int r = 0; t && r < t->workers; r++)
-        for (int s = 0; s < t->steps[r]; s++)
-            lab_want(k, t->answered[r][s] <= allowed(t, r, s) + slack_s,
+        for (int s = 0; s < t->steps[r] && !lab_failed(k); s++) {
+            want_turns(k, t, r, s);
+            lab_want(k, t->answered[r][s] <= allowed(t, r, s) + t->slack_s,
                      "bound %d: worker %d sends push %d at %.2f ms and may go "
                      "on at %.2f ms; it is answered at %.2f ms",
                      t->job.bound, r, s + 1, t->pushed[r][s] * 1e3,
                      allowed(t, r, s) * 1e3, t->answered[r][s] * 1e3);
+        }
 }
 
 // Tries all bounds with a shape, and hidden shapes.
@@ -266,16 +363,18 @@ static void want_pace(struct lab_case *k, struct shape shape)
 {
     for (int bound = -1; bound <= 3; bound++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++)
-            want_no_wait(k, served(k, shape, bound, seed, NULL));
+            want_no_wait(k, served(k, shape, bound, seed));
     for (int i = 0; i < 6 && lab_hidden(k); i++)
-        want_no_wait(k, served(k, hidden_shape(k, shape.early),
-                               (int)lab_pick(k, 0, 7),
-                               lab_pick(k, 100, 1 << 20), NULL));
+        want_no_wait(k, served(k, hidden_shape(k, i, shape.early),
+                               (int)lab_pick(k, 0, 19),
+                               lab_pick(k, 100, 1 << 20)));
 }
 
 static void waiters(struct lab_case *k)
 {
     want_pace(k, usual);
+    if (lab_hidden(k)) // without a bound, far ahead
+        want_no_wait(k, served(k, many_pushes(200), -1, 1));
 }
 
 static void leave(struct lab_case *k)
@@ -284,48 +383,59 @@ static void leave(struct lab_case *k)
 }
 
 // The earliest time at which all fast workers have their last answers. A step
-// takes 2 ms, or 4 ms on worker 3, and the time of a push and its answer.
-static double explained(int bound, double trip_s)
+// takes 2 ms, longer on the last worker, and the time of a push and its answer.
+static double explained(const struct shape *h, int bound)
 {
-    double pushed[WORKERS][STEPS], last = 0;
-    for (int s = 0; s < STEPS; s++)
-        for (int r = 0; r < WORKERS; r++) {
+    double pushed[MOST_WORKERS][MOST_STEPS], last = 0;
+    double trip_s = 2 * (h->alpha_s + 4. * (double)h->n / h->bytes_per_s);
+    int w = h->workers, steps = h->steps;
+    for (int s = 0; s < steps; s++)
+        for (int r = 0; r < w; r++) {
             double begin = 0;
-            for (int o = 0; o < WORKERS && s > 0; o++) {
+            for (int o = 0; o < w && s > 0; o++) {
                 if (o == r)
                     begin = fmax(begin, pushed[r][s - 1]);
                 else if (bound >= 0 && s > bound)
                     begin = fmax(begin, pushed[o][s - 1 - bound]);
             }
-            pushed[r][s] =
-                begin + (s > 0 ? trip_s : 0) + (r == 3 ? 4e-3 : 2e-3);
+            pushed[r][s] = begin + (s > 0 ? trip_s : 0) +
+                           2e-3 * (r == w - 1 ? h->slow : 1);
         }
-    for (int r = 0; r < 3; r++) {
-        double end = pushed[r][STEPS - 1];
-        for (int o = 0; o < WORKERS && bound >= 0; o++)
-            end = fmax(end, pushed[o][STEPS - 1 - bound]);
+    for (int r = 0; r < w - 1; r++) {
+        double end = pushed[r][steps - 1];
+        for (int o = 0; o < w && bound >= 0; o++)
+            end = fmax(end, pushed[o][steps - 1 - bound]);
         last = fmax(last, end + trip_s);
     }
     return last;
 }
 
+static void want_speed(struct lab_case *k, struct shape shape, int bound)
+{
+    const struct run *t = served(k, shape, bound, 0);
+    if (!t)
+        return;
+    double is = 0, ought = explained(&shape, ahead(bound));
+    for (int r = 0; r < shape.workers - 1; r++)
+        is = fmax(is, t->answered[r][shape.steps - 1]);
+    lab_record(k, shape.workers, shape.n,
+               bound < 0 ? "seconds_without" : "seconds", is);
+    lab_speed(k, is, ought,
+              "bound %d, %d workers, the last is %g times as slow: the others "
+              "have made %d pushes after %.2f ms, the bound allows it after "
+              "%.2f ms",
+              bound, shape.workers, shape.slow, shape.steps, is * 1e3,
+              ought * 1e3);
+}
+
 static void pace(struct lab_case *k)
 {
-    static const double slow[WORKERS + 1] = {1, 1, 1, 2, 1};
-    for (int bound = -1; bound <= 3; bound++) {
-        const struct run *t = served(k, usual, bound, 0, slow);
-        if (!t)
-            return;
-        double is = 0, ought = explained(bound, 2 * (20e-6 + 40 / 1.25e8));
-        for (int r = 0; r < 3; r++)
-            is = fmax(is, t->answered[r][STEPS - 1]);
-        lab_record(k, WORKERS, 10, bound < 0 ? "seconds_without" : "seconds",
-                   is);
-        lab_speed(k, is, ought,
-                  "bound %d, one worker at half speed: the others have made %d "
-                  "pushes after %.2f ms, the bound allows it after %.2f ms",
-                  bound, STEPS, is * 1e3, ought * 1e3);
-    }
+    struct shape half = usual;
+    half.slow = 2;
+    for (int bound = -1; bound <= 3; bound++)
+        want_speed(k, half, bound);
+    for (int i = 1; i < 5 && lab_hidden(k); i++)
+        want_speed(k, hidden_shape(k, i, false), (int)lab_pick(k, 0, 9) - 1);
 }
 
 static const struct lab_test tests[] = {

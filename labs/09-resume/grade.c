@@ -17,10 +17,19 @@
 
 enum { MOST = 6000, KILLED = -2, STATES = 1024 };
 
-// The step of save number i of a disk. i counts from 1 to at most 13; 0: none.
+// Where a disk's steps begin, and their distance: a hidden case draws them.
+static int first_step, gap = 1;
+
+// The step of save number i of a disk. i counts from 1 to at most 30; 0: none.
 static int step_of(int i)
 {
-    return LAB_STEPS_DOWN && i ? 16 - i : i;
+    return i ? first_step + gap * (LAB_STEPS_DOWN ? 31 - i : i) : 0;
+}
+
+static void draw_steps(const struct lab_case *k)
+{
+    gap = (int)lab_pick(k, 1, 9000);
+    first_step = (int)lab_pick(k, 0, 700000);
 }
 
 // The bytes of a step's checkpoint.
@@ -267,6 +276,10 @@ static void killed(struct lab_case *k)
     for (int s = 0; s < 3; s++)
         for (int old = 0; old <= 2; old++)
             each_call(k, old, sizes[s], false);
+    for (int old = 1; old <= 3 && lab_hidden(k) && !lab_failed(k); old++) {
+        draw_steps(k);
+        each_call(k, old, lab_pick(k, 2, MOST), false);
+    }
 }
 
 static void power(struct lab_case *k)
@@ -274,31 +287,62 @@ static void power(struct lab_case *k)
     for (int s = 0; s < 3; s++)
         for (int old = 0; old <= 2; old++)
             each_call(k, old, sizes[s], true);
+    for (int old = 1; old <= 2 && lab_hidden(k) && !lab_failed(k); old++) {
+        draw_steps(k);
+        each_call(k, old, lab_pick(k, 2, MOST), true);
+    }
 }
 
-// A sync that fails: save must say so, and the checkpoint before remains.
-static void want_failure(struct lab_case *k)
+// Sync number `number` of a save fails. If save returns 0 nevertheless, the
+// checkpoint must survive a loss of power; else that before it must.
+static void want_failure(struct lab_case *k, int number)
 {
-    struct disk *d = disk_with(k, 2, 300);
+    struct disk *d = lab_failed(k) ? NULL : disk_with(k, 2, 300);
     if (!d)
         return;
-    crash_fail_sync(d, 1);
+    crash_fail_sync(d, number);
     int saved = save(d, 3, 300);
     crash_fail_sync(d, 0);
-    lab_want(k, saved == -1,
-             "the first sync of save fails: checkpoint_save() of step %d "
-             "returned %d, not -1",
-             step_of(3), saved);
-    want_one(k, d, 2, 2, 300, "after a sync that failed");
-    lab_want(k, save(d, 4, 300) == 0, "the save after a failed sync failed");
-    want_one(k, d, 4, 4, 300, "a save after a failed sync");
+    struct found f = {saved == 0 ? 3 : 2, 3, 300, ""};
+    snprintf(f.when, sizeof f.when,
+             "sync %d of save failed, it returned %d, then power lost", number,
+             saved);
+    for_losses(k, d, want_found, &f);
+    crash_free(&d);
+}
+
+// Twenty saves that fail, on a full disk or because the first sync fails; the
+// disk has 16 descriptors.
+static void want_failures(struct lab_case *k, bool is_full)
+{
+    const char *when = is_full ? "the disk is full" : "the first sync fails";
+    struct disk *d = lab_failed(k) ? NULL : disk_with(k, 2, 300);
+    for (int i = 0; d && i < 20; i++) {
+        crash_set_space(d, is_full ? 7 * (size_t)i : SIZE_MAX);
+        crash_fail_sync(d, is_full ? 0 : 1);
+        int saved = save(d, 3, 300);
+        lab_want(k, saved == -1,
+                 "%s for the %dth time: checkpoint_save() returned %d, not -1",
+                 when, i + 1, saved);
+    }
+    if (!d)
+        return;
+    crash_set_space(d, SIZE_MAX);
+    crash_fail_sync(d, 0);
+    want_one(k, d, 2, 2, 300, "after twenty saves that failed");
+    lab_want(k, save(d, 4, 300) == 0, "%s twenty times: the next save failed",
+             when);
+    want_one(k, d, 4, 4, 300, "a save after twenty that failed");
     crash_free(&d);
 }
 
 static void full(struct lab_case *k)
 {
+    want_failures(k, true);
+    for (int number = 1; number <= 3 && lab_hidden(k); number++)
+        want_failure(k, number);
     if (lab_hidden(k))
-        want_failure(k);
+        want_failures(k, false);
     for (size_t space = 0; space < 320 && !lab_failed(k); space += 20) {
         struct disk *d = disk_with(k, 2, 300);
         if (!d)
@@ -324,29 +368,29 @@ static int to_keep(int keep)
     return LAB_KEEP == 1 ? keep + 1 : keep < least ? least : keep;
 }
 
-// Checks how many bytes checkpoint_prune(keep) leaves of checkpoints of 300
-// bytes. Each checkpoint may take up to 100 bytes more.
-static void want_pruned(struct lab_case *k, int keep)
+// Checks how many bytes checkpoint_prune(keep) leaves of `saves` checkpoints of
+// 300 bytes. Each checkpoint may take up to 100 bytes more.
+static void want_pruned(struct lab_case *k, int saves, int keep)
 {
-    struct disk *d = disk_with(k, 6, 300);
-    int kept = to_keep(keep) < 6 ? to_keep(keep) : 6;
+    struct disk *d = lab_failed(k) ? NULL : disk_with(k, saves, 300);
+    int kept = to_keep(keep) < saves ? to_keep(keep) : saves;
     if (!d)
         return;
-    save_until(d, 7, 300, 4, false); // an unfinished save, or a whole one
+    save_until(d, saves + 1, 300, 4, false); // unfinished, or whole
     int step = 0;
     char p[MOST];
     checkpoint_resume(d, &step, p, sizeof p);
-    int newest = step == step_of(7) ? 7 : 6;
+    int newest = saves + (step == step_of(saves + 1));
     lab_want(k, checkpoint_prune(d, keep) == 0, "checkpoint_prune(%d) failed",
              keep);
     want_one(k, d, newest, newest, 300, "after prune");
     size_t stored = crash_stored(d);
     lab_want(k, stored <= (size_t)kept * 400,
-             "prune(%d) of 6 checkpoints of 300 bytes leaves %zu bytes", keep,
-             stored);
+             "prune(%d) of %d checkpoints of 300 bytes leaves %zu bytes", keep,
+             saves, stored);
     lab_want(k, stored >= (size_t)kept * 300,
-             "prune(%d) of 6 checkpoints of 300 bytes leaves only %zu bytes",
-             keep, stored);
+             "prune(%d) of %d checkpoints of 300 bytes leaves only %zu bytes",
+             keep, saves, stored);
     crash_free(&d);
 }
 
@@ -378,24 +422,52 @@ static void want_newest(struct lab_case *k, long call, long then, int result[2])
     crash_free(&d);
 }
 
-static void prune(struct lab_case *k)
+// A save of an older step, after three saves.
+static void want_older(struct lab_case *k)
 {
-    for (int keep = 0; keep <= 7; keep++)
-        want_pruned(k, keep);
+    struct disk *d = LAB_AGAIN ? disk_with(k, 3, 300) : NULL;
+    if (!d)
+        return;
+    int saved = save(d, 2, 300), left = LAB_AGAIN == 2 ? 2 : 3;
+    lab_want(k, (saved == 0) == (LAB_AGAIN == 2),
+             "a save of step %d after step %d: checkpoint_save() returned %d",
+             step_of(2), step_of(3), saved);
+    want_one(k, d, left, left, 300, "after a save of an older step");
+    lab_want(k, save(d, 4, 300) == 0, "the save after it failed");
+    want_one(k, d, 4, 4, 300, "the save after it");
+    crash_free(&d);
+}
+
+// Kills checkpoint_prune(keep) of 6 checkpoints in each of its calls.
+static void want_prune_killed(struct lab_case *k, int keep)
+{
     int pruned = KILLED;
     for (long call = 1; pruned == KILLED && !lab_failed(k); call++) {
         struct disk *d = disk_with(k, 6, 300);
         if (!d)
             return;
-        pruned = prune_until(d, 2, call);
+        pruned = prune_until(d, keep, call);
         lose_power(k, d, 0, 6, 6, 300, call);
         crash_free(&d);
     }
+}
+
+static void prune(struct lab_case *k)
+{
+    want_older(k);
+    for (int keep = 0; keep <= 7; keep++)
+        want_pruned(k, 6, keep);
+    want_prune_killed(k, 2);
     int result[2] = {KILLED, KILLED};
     for (long call = 1; result[0] == KILLED && !lab_failed(k); call++) {
         result[1] = KILLED;
         for (long then = 1; result[1] == KILLED && !lab_failed(k); then++)
             want_newest(k, call, then, result);
+    }
+    for (int i = 0; i < 2 && lab_hidden(k); i++) {
+        draw_steps(k);
+        want_pruned(k, (int)lab_pick(k, 7, 25), (int)lab_pick(k, 8, 24));
+        want_prune_killed(k, i ? 1 : 3);
     }
 }
 

@@ -5,8 +5,8 @@
 
 #include "labs/disk.h"
 
-// Stores `bytes` bytes at p as the checkpoint of a step (0 .. 999999). Each
-// step is larger than the one before. Returns 0 if the checkpoint is stored
+// Stores `bytes` bytes at p as the checkpoint of a step (0 .. 999999); the
+// handout says in which order steps come. Returns 0 if the checkpoint is stored
 // and will survive a kill and a loss of power. Returns -1 if it could not be
 // stored; then the checkpoint before remains. If the process is killed or loses
 // power in here, checkpoint_resume() finds this checkpoint or the one before.

@@ -53,7 +53,8 @@ int checkpoint_save(struct disk *d, int step, const void *p, size_t bytes)
         }
         done += (size_t)n;
     }
-    if (disk_sync(d, file) || disk_close(d, file))
+    int err = disk_sync(d, file);
+    if (disk_close(d, file) || err)
         return -1;
     if (disk_rename(d, unfinished, name))
         return -1;

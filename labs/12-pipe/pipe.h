@@ -19,8 +19,8 @@ struct work {
     int micro;     // number of the micro-batch, from 0
 };
 
-// Writes piece number i (from 0) of stage `stage` to *w. Returns false if the
-// stage has no more pieces. The cluster lets a stage wait until a piece's input
+// Writes piece number i of stage `stage` to *w. Returns false if the
+// stage has no such piece. The cluster lets a stage wait until a piece's input
 // has arrived.
 bool pipe_work(const struct pipe *p, int stage, int i, struct work *w);
 

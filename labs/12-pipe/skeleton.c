@@ -5,7 +5,9 @@
 // All go forward, then all come back.
 bool pipe_work(const struct pipe *p, int stage, int i, struct work *w)
 {
+    int m = p->micro;
+    bool is = i < 2 * m;
     (void)stage;
-    *w = (struct work){i >= p->micro, i % p->micro};
-    return i < 2 * p->micro;
+    *w = (struct work){i >= m, i % m};
+    return is;
 }

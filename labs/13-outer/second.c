@@ -1,5 +1,5 @@
-// second.c - lab 13, written from the handout alone: looks for the last step at
-// which a fragment was due, and keeps all buffers in one struct.
+// second.c - lab 13, another right solution: looks for the last step at which a
+// fragment was due, and keeps all buffers in one struct.
 
 #include "labs/13-outer/outer.h"
 

@@ -1,5 +1,5 @@
-// second.c - lab 15, written from the handout alone: all messages of half a
-// join are under way at once, and matrices are multiplied by one function.
+// second.c - lab 15, another right solution: all messages of half a join are
+// under way at once, and matrices are multiplied by one function.
 
 #include "labs/15-slices/slices.h"
 

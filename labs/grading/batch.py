@@ -19,10 +19,12 @@ from . import build, score, similar
 
 
 class Student:
-    """What one student has handed in: paths by the name of the file that was asked for."""
+    """What one student has handed in: paths by the name of the file that was asked for.
+    Bytes of the name that are no text are written as \\udcNN."""
 
     def __init__(self, name):
-        self.name, self.paths, self.version = name, {}, {}
+        self.name = name.encode(errors="backslashreplace").decode()
+        self.paths, self.version = {}, {}
 
     def take(self, file, path, version=0):
         if version >= self.version.get(file, 0):
@@ -35,7 +37,7 @@ def students(folder, files):
     for path in sorted(pathlib.Path(folder).iterdir()):
         if path.is_dir():
             its = found.setdefault(path.name, Student(path.name))
-            for file in files:
+            for file in files if not path.is_symlink() else []:
                 if os.path.lexists(path / file):
                     its.take(file, path / file)
             continue
@@ -77,11 +79,11 @@ def break_points(builder, tests, path):
     """(points, note) of a wrong.c: exactly the test that its first line names finds it."""
     if not path:
         return 0, "no wrong.c"
-    named = re.match(rb"\s*//\s*(\w+)", pathlib.Path(path).read_bytes())
-    name = named[1].decode() if named else ""
-    if name not in [test["name"] for test in tests]:
-        return 0, "wrong.c: its first line names no test"
     try:
+        named = re.match(rb"\s*//\s*(\w+)", build.handed_in(path))
+        name = named[1].decode(errors="replace") if named else ""
+        if name not in [test["name"] for test in tests]:
+            return 0, "wrong.c: its first line names no test"
         with tempfile.TemporaryDirectory() as folder:
             program, _ = builder.build(path, folder)
             rows = score.run_tests(program, tests, every=True)
@@ -93,9 +95,10 @@ def break_points(builder, tests, path):
     return 0, f"wrong.c: {', '.join(found) or 'no test'} finds it, not {name} alone"
 
 
-def grade_student(its, builder, tests, student, seed):
+def grade_student(its, builder, about, student, seed):
     """(row of the table, contents of RESULTS/NAME.json)."""
     path, rows, refused = student.paths.get(its.file), [], ""
+    tests = about["tests"]
     try:
         if not path:
             raise build.Refused(f"{its.file} is not there")
@@ -107,7 +110,7 @@ def grade_student(its, builder, tests, student, seed):
     points = [row.points for row in rows]
     notes = "; ".join(text for text in (why(rows, refused), note) if text)
     return [cell(student.name), sum(points), *points, broken, cell(notes)], \
-        score.gradescope(its, rows, refused, path)
+        score.gradescope(about, rows, refused, path)
 
 
 def known(path, head):
@@ -115,7 +118,7 @@ def known(path, head):
     table."""
     if not path.exists() or not path.stat().st_size:
         return set()
-    with open(path, newline="", encoding="utf-8") as f:
+    with open(path, newline="", encoding="utf-8", errors="backslashreplace") as f:
         rows = list(csv.reader(f))
     if rows[0] != head:
         raise build.Refused(f"{path} is another table; try: another --csv")
@@ -138,42 +141,43 @@ def write_similar(its, todo, path, last):
     for student in students(last, [its.file]) if last else []:
         if its.file in student.paths:
             others[f"last term: {student.name}"] = student.paths[its.file]
-    mine = {s.name: s.paths[its.file] for s in todo if its.file in s.paths and
-            s.paths[its.file].is_file()}
-    with open(path, "w", newline="", encoding="utf-8") as f:
+    mine = {s.name: s.paths[its.file] for s in todo if its.file in s.paths}
+    with open(path, "w", newline="", encoding="utf-8", errors="backslashreplace") as f:
         table = csv.writer(f)
         table.writerow(["name", "is like", "share"])
         table.writerows([cell(a), cell(b), part]
                         for a, b, part in similar.rows(its, mine, others))
 
 
-def run(its, builder, tests, args):
+def run(its, builder, about, args):
     """Grade every student of args.batch. Return 0, or 2 if one could not be graded."""
     path = pathlib.Path(args.csv)
-    names = [test["name"] for test in tests]
+    names = [test["name"] for test in about["tests"]]
     head = ["name", "points", *names, "break", "note"]
     done = known(path, head)
     every = students(args.batch, [its.file, "wrong.c"])
     results = path.with_suffix(".results")
     failed = 0
-    with open(path, "a", newline="", encoding="utf-8") as f:
+    with open(path, "a", newline="", encoding="utf-8", errors="backslashreplace") as f:
         results.mkdir(exist_ok=True)
         builder.judge(), builder.around()
         if not done and not path.stat().st_size:
             put(f, head)
         with pool(args.jobs) as workers:
             under_way = {
-                workers.submit(grade_student, its, builder, tests, s, args.seed): s
+                workers.submit(grade_student, its, builder, about, s, args.seed): s
                 for s in every if cell(s.name) not in done}
             for one in concurrent.futures.as_completed(under_way):
                 name = under_way[one].name
                 try:
                     row, result = one.result()
-                except (OSError, concurrent.futures.BrokenExecutor) as e:
-                    print(f"{name:<24} not graded: {e}; try: the same command again")
+                    (results / f"{name}.json").write_text(
+                        json.dumps(result, indent=1) + "\n")
+                except Exception as e:  # one student's files end no batch
+                    print(f"{name:<24} not graded: {type(e).__name__}: {e}; try: the same "
+                          "command again")
                     failed = 2
                     continue
-                (results / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
                 put(f, row)
                 print(f"{name:<24} {row[1]:2}  {row[-1]}", flush=True)
     write_similar(its, every, path.with_suffix(".similar.csv"), args.last)

@@ -12,6 +12,7 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -31,6 +32,7 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all",
             "-fno-omit-frame-pointer"]
 LIBRARIES = ["-lpthread", "-lm"]
 MOST = 1 << 20  # bytes of a file that is handed in
+WALL_S = 60  # a file may include one that never ends and takes no processor time
 
 
 Refused = rules.Refused
@@ -45,7 +47,20 @@ def compiler():
 
 def run(words, **more):
     return subprocess.run(words, capture_output=True, text=True, errors="replace",
-                          check=False, **more)
+                          check=False, timeout=600, **more)
+
+
+def handed_in(path):
+    """The bytes of a file that was handed in. Raises Refused if it is no regular file of
+    at most MOST bytes: to open another one may take for ever."""
+    path = pathlib.Path(path)
+    if not os.path.lexists(path):
+        raise Refused(f"{path} is not there")
+    if path.is_symlink() or not path.is_file():
+        raise Refused(f"{path} is not a regular file")
+    if path.stat().st_size > MOST:
+        raise Refused(f"{path} is longer than {MOST} bytes")
+    return path.read_bytes()
 
 
 def limit():
@@ -59,9 +74,14 @@ def compile_limited(words, folder):
     """(status, output, errors) of a compiler run, under limits: the file may try to use up
     time or memory."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        status = subprocess.run(compiler() + words, cwd=folder, stdout=out,
-                                stderr=err, stdin=subprocess.DEVNULL, check=False,
-                                preexec_fn=limit).returncode
+        process = subprocess.Popen(compiler() + words, cwd=folder, stdout=out, stderr=err,
+                                   stdin=subprocess.DEVNULL, preexec_fn=limit,
+                                   start_new_session=True)
+        try:
+            status = process.wait(timeout=WALL_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
         texts = []
         for f, most in ((out, 1 << 26), (err, 1 << 14)):
             f.seek(0)
@@ -71,6 +91,14 @@ def compile_limited(words, folder):
 
 def sources(patterns):
     return [p for pattern in patterns for p in sorted(TOP.glob(pattern))]
+
+
+def unquoted(path):
+    """A path as gcc quotes it: some bytes are octal numbers."""
+    plain = re.sub(rb"\\([0-7]{3}|.)",
+                   lambda m: bytes([int(m[1], 8)]) if m[1].isdigit() else m[1],
+                   os.fsencode(path))
+    return os.fsdecode(plain)
 
 
 class Builder:
@@ -146,14 +174,8 @@ class Builder:
     def take(self, path, folder, flags):
         """Copy a student's file to the folder, and refuse it if it uses anything that is
         not allowed. Return the compiler's warnings."""
-        path, name, words = pathlib.Path(path), self.lab.file, folder / "plain.s"
-        if not path.exists():
-            raise Refused(f"{path} is not there")
-        if path.is_symlink() or not path.is_file():
-            raise Refused(f"{path} is not a regular file")
-        if path.stat().st_size > MOST:
-            raise Refused(f"{path} is longer than {MOST} bytes")
-        (folder / name).write_bytes(path.read_bytes())
+        name, words = self.lab.file, folder / "plain.s"
+        (folder / name).write_bytes(handed_in(path))
         self.judge_source(folder, name)
         status, _, warnings = compile_limited(
             flags + self.lab.flags() + ["-S", name, "-o", str(words)], folder)
@@ -192,11 +214,13 @@ class Builder:
     def judge_source(self, folder, name):
         """Refuse forbidden includes and words. This comes before the first message of the
         compiler is shown, which could quote an included file."""
+        rules.judge_directives((folder / name).read_text(errors="replace"), name)
         own = [str(TOP / path) for path in ("labs/lab.h", "labs/disk.h",
                                             "core/base/half.h")]
         own += [str(self.lab.folder / self.lab.header())]
         status, text, errors = compile_limited(FLAGS + ["-E", name], folder)
         for path in sorted(set(re.findall(r'^# \d+ "([^<].*?)"', text, re.M))):
+            path = unquoted(path)
             real = os.path.realpath(folder / path)
             system = real.startswith(("/usr/", "/nix/", "/opt/")) and \
                 real.endswith(".h")

@@ -58,13 +58,44 @@ WORDS = {
     "__builtin_return_address": "an address of the grader",
     "__builtin_frame_address": "an address of the grader",
     "__builtin_apply": "a call that cannot be checked",
+    "__rdtsc": "a clock", "_rdtsc": "a clock", "__rdtscp": "a clock",
+    "__builtin_ia32_rdtsc": "a clock", "__builtin_ia32_rdtscp": "a clock",
+    "__builtin_readcyclecounter": "a clock",
 }
-PRAGMAS = re.compile(r"(once|STDC|GCC (unroll|ivdep|diagnostic)|clang loop)\b")
+# Not `diagnostic`: it would switch off the errors that limit the stack.
+PRAGMAS = re.compile(r"(once|STDC|GCC (unroll|ivdep)|clang loop)\b")
 TRY = "lab.h, disk.h, <string.h>, <math.h>, <ctype.h>, printf and fprintf(stderr)"
 
 
 def fits(name, patterns):
     return any(fnmatch.fnmatchcase(name, p) for p in patterns)
+
+
+# A comment, or something in which one does not begin.
+PIECES = re.compile(r'(?P<raw>\b(?:u8|[uUL])?R")|"(?:\\.|[^"\\\n])*"|'
+                    r"'(?:\\.|[^'\\\n])*'|(?P<comment>//[^\n]*|/\*.*?\*/)", re.S)
+RENAMES_LINES = re.compile(r"^[\s\0]*(?:#|%:)[\s\0]*(?:line\b|\d)", re.M)
+
+
+def judge_directives(source, name):
+    """Refuse what gives other numbers or names to a file's lines: they would pass for
+    those of a header. Raw strings would hide it."""
+    pieces = re.split(r"\\[ \t\r\f\v]*\n", source)  # a line may go on in the next
+    ends = [sum(map(len, pieces[:i])) for i in range(1, len(pieces))]
+    text = "".join(pieces)
+
+    def refuse(at, what):
+        number = 1 + text.count("\n", 0, at) + sum(end <= at for end in ends)
+        raise Refused(f"{name}:{number} has {what}; try: plain C")
+
+    def blank(piece):
+        if piece["raw"]:
+            refuse(piece.start(), "a raw string")
+        return re.sub(r"[^\n]", " ", piece[0]) if piece["comment"] else piece[0]
+
+    found = RENAMES_LINES.search(PIECES.sub(blank, text))
+    if found:
+        refuse(found.end(), "a #line")
 
 
 def own_lines(text, name):
@@ -93,15 +124,45 @@ def judge_attributes(where, line):
         raise Refused(f"{where} has an attribute; try: a plain function")
 
 
+TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"\"|\S")
+POINTER = re.compile(r"\( (?:\* )+(\w* ?)\) \( ")  # ( * NAME ) ( in a declaration
+
+
+def function_types(text):
+    """The names that a text's typedefs give to functions and pointers to them."""
+    names = {"typeof", "__typeof", "__typeof__"}
+    for typedef in re.findall(r"\btypedef ([^;{}]*;)", text):
+        found = POINTER.search(typedef) or re.search(r"(\w+ )\( [^;]*\) ;", typedef)
+        known = any(word in names for word in typedef.split())
+        if found or known:
+            names.add(found[1].strip() if found else typedef.split()[-2])
+    return names
+
+
+def judge_functions(lines, name):
+    """Refuse casts of data to functions, and unions of both. There are other ways to call
+    data, which crash: it cannot be executed."""
+    words, places = [], []
+    for number, line in lines:
+        found = TOKEN.findall(line)
+        words += found
+        places += [number] * len(found)
+    text = " ".join(words) + " "
+    its = "|".join(sorted(function_types(text)))
+    types = rf"(?:const |volatile )*(?:{its}) (?:\( [^;{{}}]*\) )?"
+    for pattern in (rf"(?<!\w )\( (?:[\w* ]*{POINTER.pattern}[^()]*\) |{types}(?:\* )*)\) [\w(&*]",
+                    rf"\bunion (?:\w+ )?\{{ [^}}]*(?:{POINTER.pattern}|\b(?:{its}) )"):
+        found = re.search(pattern, text)
+        if found:
+            where = f"{name}:{places[text.count(' ', 0, found.end() - 1)]}"
+            raise Refused(f"{where} casts to a function; try: call it by its name")
+
+
 def judge_words(text, name):
     """Refuse assembler, attributes, pragmas, and casts of data to functions. `text`: the
     preprocessor's output."""
     lines = [(number, without_strings(line)) for number, line in own_lines(text, name)]
-    types = set(re.findall(r"typedef[^;{}]*\(\s*\*\s*(\w+)\s*\)\s*\(",
-                           "\n".join(line for _, line in lines)))
-    cast = r"\(\s*[\w\s*]+\(\s*\*+\s*\)\s*\([^()]*\)\s*\)\s*[\w(&*]"
-    if types:
-        cast += rf"|\(\s*(?:{'|'.join(sorted(types))})\s*\)\s*[\w(&*]"
+    judge_functions(lines, name)
     for number, line in lines:
         where = f"{name}:{number}"
         pragma = re.match(r"\s*#\s*pragma\s+(.*)", line)
@@ -111,8 +172,6 @@ def judge_words(text, name):
             if word in WORDS:
                 raise Refused(f"{where} uses {word}: {WORDS[word]}; try: plain C")
         judge_attributes(where, line)
-        if re.search(cast, line):
-            raise Refused(f"{where} casts to a function; try: call it by its name")
 
 
 def line_of(symbol, source):

@@ -92,12 +92,15 @@ def run_test(program, test, trace=None, csv=None, seed=0):
              for path, mode in ((trace, "wb"), (csv, "ab"))]
     fds = [its] + [f.fileno() if f else 0 for f in files]
     began = time.monotonic()
-    with tempfile.TemporaryFile() as out:
+    with tempfile.NamedTemporaryFile() as out:
+        # The ranks can add to their output, and no rank can read it.
+        to = os.open(out.name, os.O_WRONLY | os.O_APPEND)
         process = subprocess.Popen(
             [program.judge, test, *map(str, fds), program.file, str(seed)],
-            stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=OPTIONS,
+            stdin=subprocess.DEVNULL, stdout=to, stderr=to, env=OPTIONS,
             start_new_session=True, cwd=folder,
             pass_fds=[fd for fd in fds if fd])
+        os.close(to)
         os.close(its)
         try:
             status = process.wait(timeout=WALL_S)
@@ -108,7 +111,6 @@ def run_test(program, test, trace=None, csv=None, seed=0):
         except ProcessLookupError:
             pass
         process.wait()
-        out.seek(0)
         printed = out.read(MOST).decode(errors="replace")
     for f in files:
         if f:

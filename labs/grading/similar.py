@@ -6,8 +6,9 @@ of the shorter file's other runs that both files have. Two right solutions of a 
 may share much: read both before you say anything.
 """
 
-import pathlib
 import re
+
+from . import build
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|->|[-+<>=!&|*/%]=|&&|\|\||\+\+|--|"
                    r"<<|>>|\S")
@@ -27,7 +28,11 @@ def runs(text):
 
 
 def read(path):
-    return runs(pathlib.Path(path).read_bytes().decode(errors="replace"))
+    """The runs of a file; none if it cannot be graded."""
+    try:
+        return runs(build.handed_in(path).decode(errors="replace"))
+    except build.Refused:
+        return set()
 
 
 def share(a, b):

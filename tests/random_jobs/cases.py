@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from draw import DEFAULTS, FORCED, draw_job
-from promise import sizes
+from promise import sizes, value_of
 from run import Wrong, kill_all, processes
 from story import STORIES, draw_story, tell
 
@@ -18,15 +18,6 @@ TRIES = 3  # of a smaller case, whose story may hit another moment
 STEADY = ("quiet", "twin", "death", "slow_disk", "resume", "rewind", "other_way")
 COUNTED = sorted({*FORCED, "sync", "accum", "bucket_mb", "fusion_mb", "net", "stages",
                   "server_threads", "slice_kb", "tensorboard", "samples"} - {"mesh"})
-
-
-def _value(text):
-    for kind in int, float:
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 class Case:
@@ -52,7 +43,7 @@ class Case:
         name, _, seed = story.partition(":")
         if name not in STORIES or not seed.isdigit():
             raise ValueError(f"{story} is no STORY:SEED; stories: {' '.join(STORIES)}")
-        job = {k: _value(v) for k, _, v in (w.partition("=") for w in words)}
+        job = {k: value_of(v) for k, _, v in (w.partition("=") for w in words)}
         if not mounts:  # nor emulated hosts
             job.pop("net", None)
         return cls(lockstep, name, int(seed), job, mounts)

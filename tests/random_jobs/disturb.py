@@ -1,10 +1,11 @@
 """Sends signals to the processes of a job, at moments of its life."""
 
+import math
 import os
 import signal
 import time
 
-from run import DEADLINE_S, command, processes
+from run import command, processes
 
 WHO = {"worker": ("trainer",), "server": ("ps_server",), "carrier": ("mpirun", "orted"),
        "launcher": ("lockstep train",)}
@@ -16,10 +17,10 @@ class Victim:
 
     def __init__(self, child, out, rng, steps):
         self.child, self.out, self.rng, self.steps = child, out, rng, steps
-        self.until = time.monotonic() + DEADLINE_S / 2
+        self.until = time.monotonic() + child.most / 2
         self.sent = 0  # signals that end processes
 
-    def _wait(self, is_there, seconds=DEADLINE_S):
+    def _wait(self, is_there, seconds=math.inf):
         """Looks until something is there. Returns whether the job still runs."""
         until = min(self.until, time.monotonic() + seconds)
         while self.child.poll() is None and time.monotonic() < until:
@@ -29,8 +30,7 @@ class Victim:
         return False
 
     def _has_rows(self, want):
-        return any(path.exists() and path.read_bytes().count(b"\n") > want
-                   for path in (self.out / "steps.csv", self.out / "steps.0.csv"))
+        return any(_lines(self.out / name) > want for name in ("steps.csv", "steps.0.csv"))
 
     def _saves(self):
         try:
@@ -95,7 +95,7 @@ class Victim:
         others = [p for p in workers if " rank=0 " not in command(p)]
         dies = self.rng.choice(others) if others else None
         still = self.find("server")
-        if moment == "step" and len(workers) > 1 and self.rng.random() < .7:
+        if moment == "step" and len(workers) > 1 and self.rng.random() < .4:
             still = self.rng.choice([p for p in workers if p != dies])
         if not dies or not still or not _signal(still, signal.SIGSTOP):
             return False
@@ -109,16 +109,29 @@ class Victim:
         what it did."""
         if not self._wait(lambda: self.says("; restart ") > restarts, seconds):
             return "nobody came back"
-        held = [p for p in self.all("worker") if _signal(p, signal.SIGSTOP)]
+        held = self.all("worker")
+        self.rng.shuffle(held)
+        dies = len(held) > 1 and self.rng.random() < .75
+        for i, pid in enumerate(held):
+            _signal(pid, signal.SIGSTOP)
+            if dies and not i:  # the others have sent all that they can without it
+                time.sleep(self.rng.random() * .2)
         joined = self.says(" joins ")
         self._wait(lambda: self.says(" joins ") > joined, 20)
-        dies = len(held) > 1 and self.rng.random() < .75
         if dies:
-            self.sent += _signal(held.pop(self.rng.randrange(len(held))), signal.SIGKILL)
+            self.sent += _signal(held.pop(0), signal.SIGKILL)
         time.sleep(self.rng.random() * .3)
         for pid in held:
             _signal(pid, signal.SIGCONT)
         return "another one is killed when it is back" if dies else "it comes back in time"
+
+
+def _lines(path):
+    """The lines of a file, which the job may remove at any time."""
+    try:
+        return path.read_bytes().count(b"\n")
+    except OSError:
+        return 0
 
 
 def _signal(pid, number):

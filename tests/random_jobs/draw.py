@@ -1,8 +1,15 @@
 """Draws the settings of jobs."""
 
 import math
+import re
 
-from promise import sizes
+from promise import is_loose, sizes, world
+
+MOST_WORKERS = 8
+# What no draw leaves out; and what it makes usual instead, for the oracle reads it.
+KEPT = ("sync", "model", "batch", "layers", "heads", "channels", "context", "vocab_size",
+        "steps", "eval_batches")
+USUAL = ("precision", "dropout", "optimizer", "eval", "accum")
 
 # All that the draw may set, and what stands for a key that is left out.
 DEFAULTS = {
@@ -15,10 +22,12 @@ DEFAULTS = {
     "ahead": 0, "pipeline": "1f1b", "staging": "auto", "bucket": "size",
     "server_threads": 1, "servers": "1", "fusion_mb": 0, "stages": "", "net": "",
     "squeeze": "none", "density": .01, "scope": "bucket", "levels": 127, "feedback": 1,
-    "squeeze_after": 0, "tp_sequence": 0, "tensorboard": 0, "loss_scale": 0,
+    "squeeze_after": 0, "squeeze_rank": 4, "momentum_correction": 0, "tp_sequence": 0,
+    "tp_wire": "fp32",
+    "attention_over": "gather", "tensorboard": 0, "loss_scale": 0,
     "momentum": .9, "weight_decay": .1}
 
-# Values that any job may be made to have, so that rare pairs are drawn, too.
+# Values that a wild draw gives to any job, so that rare ones meet.
 FORCED = {
     "wire": ("fp32", "bf16", "fp16"), "precision": ("fp32", "bf16", "fp16"),
     "overlap": (0, 1), "recompute": (0, 1), "dropout": (0, .1), "clip": (0, .05, 1),
@@ -30,10 +39,12 @@ FORCED = {
     "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
     "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
     "bucket": ("size", "block"), "servers": (1, 2, 3), "priority": (0, 1),
-    "squeeze": ("topk", "int8", "sign"), "feedback": (0, 1), "squeeze_after": (0, 2),
+    "squeeze": ("topk", "int8", "sign", "power"), "feedback": (0, 1), "squeeze_after": (0, 2),
     "scope": ("bucket", "tensor", "model"), "trace": ("on", "off"),
-    "tp_sequence": (0, 1), "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "dp2,pp2",
-                                     "tp2,dp2", "pp2,tp2", "dp2,pp2,tp2")}
+    "attention_over": ("gather", "ring", "heads"),
+    "tp_sequence": (0, 1, 2), "tp_wire": ("bf16", "fp16"),
+    "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "cp2", "cp3", "dp2,pp2", "tp2,dp2",
+             "pp2,tp2", "dp2,cp2", "cp2,pp2", "tp2,cp2", "dp2,pp2,tp2")}
 
 
 def draw_size(rng):
@@ -70,10 +81,11 @@ def draw_rule(rng):
 
 
 def draw_mesh(rng):
-    """A mesh of at most 8 workers."""
+    """A mesh of at most MOST_WORKERS."""
     while True:
-        found = {"dp": rng.randint(1, 4), "pp": rng.randint(1, 4), "tp": rng.randint(1, 4)}
-        if 1 < math.prod(found.values()) <= 8:
+        found = {k: rng.randint(1, 4) for k in ("dp", "pp", "tp")}
+        found["cp"] = rng.choice((1, 1, 2, 3))
+        if 1 < math.prod(found.values()) <= MOST_WORKERS:
             words = [f"{k}{n}" for k, n in found.items() if n > 1 or rng.random() < .2]
             rng.shuffle(words)
             return ",".join(words)
@@ -96,6 +108,12 @@ def draw_pipeline(rng, job, layers):
     return more
 
 
+def draw_straggler(rng):
+    """A slow worker, whose lag shows how far the others went ahead. It is exact if the
+    model is one row."""
+    return rng.choice(({}, {"straggler": "0:6"}, {"straggler": "0:6", "slice_kb": 256}))
+
+
 def draw_servers(rng, sync):
     """What parameter servers read."""
     job = {"consistency": rng.choice(("bsp", "bsp", "bsp", "ssp:1", "asp")),
@@ -104,10 +122,12 @@ def draw_servers(rng, sync):
            "priority": rng.choice((0, 1)), "server_threads": rng.choice((1, 1, 3))}
     if sync == "dps":
         job["servers"] = rng.randint(1, 3)
-    if job["consistency"] == "ssp:1" and rng.random() < .5:
-        job["straggler"] = "0:20"
-    if rng.random() < .15:
+    if job["consistency"] != "bsp":
+        job["update"] = rng.choice(("auto", "server"))
+    elif rng.random() < .2:
         job["backup"] = 1
+    if job["consistency"] == "ssp:1":
+        job |= draw_straggler(rng)
     if rng.random() < .15:
         job["transport"] = "mpi"
     return job
@@ -115,25 +135,36 @@ def draw_servers(rng, sync):
 
 def draw_squeeze(rng):
     """How gradients are compressed."""
-    job = {"squeeze": rng.choice(("topk", "int8", "sign")), "wire": "fp32",
+    job = {"squeeze": rng.choice(("topk", "int8", "sign", "power")), "wire": "fp32",
            "feedback": rng.choice((0, 1, 1)), "squeeze_after": rng.choice((0, 0, 2))}
     if job["squeeze"] == "topk":
         job["density"] = rng.choice((1e-6, .01, .3, 1))
+        job["momentum_correction"] = rng.choice((0, 0, 1))
     if job["squeeze"] == "int8":
         job["levels"] = rng.choice((12, 15, 127))
+    elif job["squeeze"] == "power":
+        job["squeeze_rank"] = rng.choice((1, 2, 4))
     else:
         job["scope"] = rng.choice(("bucket", "tensor", "model"))
     return job
 
 
-def draw_elastic(rng):
+def draw_elastic(rng, emulated):
     """Servers whose workers may die. Half of the models are so large that a save takes
-    long enough to be hit."""
-    job = {"sync": rng.choice(("sps", "dps")), "workers": rng.choice((1, 2, 3, 3, 4, 4))}
+    long enough to be hit. Links may be so slow that a server notices a death, half a
+    second later, while messages are under way."""
+    job = {"sync": rng.choice(("sps", "dps")), "workers": rng.choice((1, 2, 3, 3, 4, 4, 5))}
     job |= draw_servers(rng, job["sync"])
-    job |= {"elastic": 1, "save": rng.randint(1, 4), "steps": rng.randint(10, 24),
+    for key in "backup", "transport":
+        job.pop(key, None)
+    job |= {"elastic": 1, "update": rng.choice(("auto", "server")), "timeout": 30, "save": rng.randint(1, 4), "steps": rng.randint(10, 24),
             "consistency": rng.choice(("bsp", "bsp", "ssp:1", "asp"))}
-    if rng.random() < .5:
+    if job["consistency"] == "ssp:1":
+        job |= draw_straggler(rng)
+    elif emulated and rng.random() < .25:
+        job |= {"heads": 2, "channels": 64, "layers": 3, "slice_kb": 16,
+                "net": "10mbit", "steps": rng.randint(4, 6)}
+    elif rng.random() < .6:
         job |= {"heads": 2, "channels": 128, "slice_kb": rng.choice((1, 4))}
     return job
 
@@ -144,7 +175,7 @@ def draw_way(rng, layers, emulated=False):
                        "outer", "dataparallel", "mesh", "mesh", "mesh", "elastic",
                        "elastic", "elastic"))
     if sync == "elastic":
-        return draw_elastic(rng)
+        return draw_elastic(rng, emulated)
     job = {"sync": sync}
     if sync == "mesh":
         job = {"sync": rng.choice(("ring", "ring", "allreduce", "zero")),
@@ -152,7 +183,10 @@ def draw_way(rng, layers, emulated=False):
         if sizes(job)["pp"] > 1:
             job |= draw_pipeline(rng, job, layers)
         if sizes(job)["tp"] > 1:
-            job["tp_sequence"] = rng.choice((0, 1))
+            job["tp_sequence"] = rng.choice((0, 1, 2))
+            job["tp_wire"] = rng.choice(("fp32", "fp32", "fp32", "bf16", "fp16"))
+        if sizes(job)["cp"] > 1:
+            job["attention_over"] = rng.choice(("gather", "ring", "heads"))
     elif sync != "local":
         job["workers"] = rng.choice((2, 2, 3, 4, 4, 5, 7) if rng.random() < .3 else (2, 3))
     if sync == "local":
@@ -169,8 +203,10 @@ def draw_way(rng, layers, emulated=False):
         job["fusion_mb"] = .001
     if sync in ("sps", "dps"):
         job |= draw_servers(rng, sync)
-    if sync in ("ring", "allreduce") and rng.random() < .4:
+    if sync in ("ring", "allreduce", "sps", "dps") and rng.random() < .4:
         job |= draw_squeeze(rng)
+    if job.get("squeeze") and sync in ("sps", "dps"):
+        job |= {"update": "worker", "consistency": "bsp", "elastic": 0, "backup": 0}
     if job["sync"] == "zero":
         job |= {"shard": rng.choice((1, 2, 3)), "carrier": rng.choice(("ring", "library"))}
     if sync == "outer":
@@ -182,34 +218,41 @@ def draw_way(rng, layers, emulated=False):
     return job
 
 
-def _without_unread(lockstep, job, kept):
-    """Leaves out what its way does not read, so that more draws are accepted."""
-    for _ in range(30):
-        error = lockstep.plan(job).get("error", "")
-        unread = [k for k in job if k not in kept and (
-            f"{k}=" in error.split(":")[0] or error.startswith(f"{k} "))]
-        if not unread:
-            return error
-        del job[unread[0]]
-    return error
+def _settle(rng, lockstep, job):
+    """Leaves out settings, of those that the job's refusal names, until it can start.
+    Returns whether it can."""
+    for _ in range(60):
+        error = lockstep.plan(job).get("error")
+        if not error:
+            return True
+        named = [k for k in job if re.search(rf"\b{k}\b", error) and k not in KEPT and
+                 not (k in USUAL and job[k] == DEFAULTS[k])]
+        if not named:
+            return False
+        # the first words are what is wrong, the others what it does not go with
+        first = [k for k in named if k in re.split("[:;]", error)[0]]
+        key = rng.choice(first or named)
+        del job[key]
+        if key in USUAL:
+            job[key] = DEFAULTS[key]
+    return False
 
 
 def draw_job(rng, lockstep, emulated=False):
-    """A job that can start. Half of the draws have two values that are drawn evenly from
-    FORCED, if some job has both."""
-    forced = {}
-    if rng.random() < .5:
-        forced = {k: rng.choice(FORCED[k]) for k in rng.sample(sorted(FORCED), 2)}
-    for attempt in range(1000):
-        if attempt == 60:
-            forced = {}
+    """A job that can start. A third of the draws are wild: each key of FORCED may have any
+    of its values, so that rare values meet."""
+    wild = rng.random() < .35
+    for _ in range(1000):
         job = draw_size(rng)
-        job |= {**draw_rule(rng), **draw_way(rng, job["layers"], emulated)} | forced
-        if "mesh" in forced:
+        job |= {**draw_rule(rng), **draw_way(rng, job["layers"], emulated)}
+        if job.get("elastic") or is_loose(job):
+            job.pop("verify", None)
+        if wild:
+            job |= {k: rng.choice(v) for k, v in FORCED.items() if rng.random() < .4}
+        if "mesh" in job:
             job.pop("workers", None)
         if "hosts=" in job.get("net", "") and job.get("transport") == "shm":
-            continue  # shared memory ends at a host
-        if not _without_unread(
-                lockstep, job, ("sync", "model", "batch", *forced)):
+            del job["transport"]  # shared memory ends at a host
+        if _settle(rng, lockstep, job) and world(job) <= MOST_WORKERS:
             return job
     raise ValueError("1000 draws, and no job that can start")

@@ -10,8 +10,10 @@
     --first N       with --kept: then the first N cases of the seed
     --jobs J        how many cases run at once (default 1)
     --shrink        leave out settings while a case still fails, for --minutes
-    --pairs         at the end, print which values were never drawn together, and which of
-                    them no job can have
+    --pairs         after each drawn case run one that has values that were never drawn
+                    together; at the end, print which never were, and why no job can have
+                    them
+    --draw N        draw N cases, and run none; for --pairs
     --until         end at the first failure
     --keep DIR      keep the folders of failed cases here
 
@@ -37,7 +39,7 @@ import tempfile
 import time
 
 from cases import Case, shrink
-from draw import draw_job
+from pairs import Pairs
 from run import Lockstep
 
 KEPT = pathlib.Path(__file__).with_name("kept.txt")
@@ -52,6 +54,7 @@ def words():
     p.add_argument("--minutes", type=float, default=1)
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--first", type=int, default=0)
+    p.add_argument("--draw", type=int, default=0)
     for name in "case", "line", "keep":
         p.add_argument(f"--{name}", default="")
     for name in "kept", "shrink", "pairs", "until":
@@ -79,7 +82,7 @@ class Session:
         self.a, self.lockstep, self.mounts = a, lockstep, mounts
         self.until = time.monotonic() + 60 * a.minutes
         self.ran, self.failed, self.began = 0, 0, time.monotonic()
-        self.pairs, self.stories = collections.Counter(), collections.Counter()
+        self.pairs, self.stories = Pairs(lockstep), collections.Counter()
 
     def cases(self):
         """(what to call it, a function that makes the case)."""
@@ -95,9 +98,17 @@ class Session:
         numbers = range(1, a.first + 1) if a.line or a.kept else \
             range(int(first), int(last or first) + 1) if a.case else itertools.count(1)
         for n in numbers:
-            if not (a.case or a.kept) and time.monotonic() > self.until:
+            if not (a.case or a.kept or a.draw) and time.monotonic() > self.until:
                 return
             yield n, lambda n=n: Case.drawn(self.lockstep, a.seed, n, self.mounts)
+            if a.pairs and (line := self.fill(n)):
+                yield f"{n}b", lambda line=line: Case.read(self.lockstep, line,
+                                                           self.mounts)
+
+    def fill(self, n):
+        """With --pairs each drawn case is followed by one that has pairs that were never
+        drawn."""
+        return self.ran and self.pairs.fill(random.Random(f"{self.a.seed}/{n}b"))
 
     def one(self, name, make):
         """Runs one case. Returns (its name, the case, what went wrong or None)."""
@@ -113,7 +124,7 @@ class Session:
         """Counts a case, and prints what it found."""
         self.ran += 1
         self.stories[case.story] += 1
-        self.pairs.update(itertools.combinations(sorted(case.values()), 2))
+        self.pairs.take(case)
         if self.a.case or self.a.line or why:
             print(f"case {name}: {case}" + (f"\n  {case.note}" if case.note else ""))
         if case.second and why:
@@ -124,6 +135,11 @@ class Session:
                   f"tests/random_jobs/main.py {shlex.quote(self.a.lockstep)} --line "
                   f"{shlex.quote(str(case))}")
         sys.stdout.flush()
+
+    def draw(self):
+        """Only draws."""
+        for name, make in itertools.islice(self.cases(), self.a.draw):
+            self.take(name, make(), None)
 
     def run(self):
         """Runs all cases, some at once."""
@@ -141,36 +157,6 @@ class Session:
                 if self.failed and self.a.until:
                     cases = iter(())
 
-    def print_pairs(self):
-        """How often values were drawn together, which never, and which cannot be."""
-        values = sorted({v for pair in self.pairs for v in pair})
-        key = {v: v.split("=")[0] for v in values}
-        never = [p for p in itertools.combinations(values, 2)
-                 if key[p[0]] != key[p[1]] and not self.pairs[p]]
-        cannot = {p: why for p in never if (why := self._refusal(p))}
-        print(f"{len(values)} values, {len(self.pairs)} pairs of them drawn, the median "
-              f"{sorted(self.pairs.values())[len(self.pairs) // 2]} times; "
-              f"{len(never) - len(cannot)} never drawn, {len(cannot)} that no job has")
-        for p in never:
-            print(f"  {p[0]} with {p[1]}: {cannot.get(p, 'never drawn')}")
-
-    def _refusal(self, pair, tries=40):
-        """Why no job has two values: the commonest refusal; "" if some job has them."""
-        rng, refused = random.Random(str(pair)), collections.Counter()
-        forced = {}
-        for text in pair:
-            name, _, value = text.partition("=")
-            if name in ("story", "dp", "pp", "tp", "net", "stages"):
-                return ""
-            forced[name] = value
-        for _ in range(tries):
-            job = {**draw_job(rng, self.lockstep), **forced}
-            error = self.lockstep.plan(job).get("error")
-            if not error:
-                return ""
-            refused[error] += 1
-        return refused.most_common(1)[0][0]
-
 
 def main():
     """Draws cases until the time is over."""
@@ -181,9 +167,9 @@ def main():
         print(f"seed {a.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="lockstep-random-") as name:
         session = Session(a, Lockstep(a.lockstep, name), mounts)
-        session.run()
+        session.draw() if a.draw else session.run()
         if a.pairs:
-            session.print_pairs()
+            session.pairs.print()
     stories = ", ".join(f"{n} {s}" for s, n in sorted(session.stories.items()))
     print(f"seed {a.seed}: {session.ran} cases ({stories}), {session.failed} failed")
     return 1 if session.failed else 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """mutants.py SCRATCH [NAME ..] - puts mistakes into a copy of the product, one at a time,
 and measures how long random jobs take to find each.
+mutants.py --check - fails if a text that a mistake replaces is not in the product once.
 
     --seed S       the seed of the draws (default 1)
     --minutes M    how long to draw at most for a mistake (default 5)
@@ -30,14 +31,15 @@ MUTANTS = {
             ("ps_worker/task.c",
              "    if (c->current != TASK_ROUND || h->round != c->round)\n        return 0;\n"
              "    r->next", "    r->next"),
-            ("ps_worker/task.c", "h->what != asked_for(c) ||",
-             "(0 && h->what != asked_for(c)) ||")]),
+            ("ps_worker/task.c", "h->what == asked_for(c) && h->bytes",
+             "asked_for(c) >= 0 && h->bytes")]),
     "no-rewind": ("D2: later checkpoints stay where a run went back", [
         ("train/run_state.c",
-         "    return folder_rewind(out, is_same(folder, own) ? t->step : -1);",
-         "    return is_same(folder, own) ? 0 : 0;")]),
+         "    return folder_rewind(out, is_same(folder, own) ? t->step : -1) ||",
+         "    return (is_same(folder, own) ? 0 : 0) ||")]),
     "unsaved-end": ("D4: the last step need not be saved", [
-        ("lockstep/restart.c", "return last <= saved\n", "return last <= saved + 1000\n")]),
+        ("train/save.c", "for (bool saved = false; !rc && !saved;) {",
+         "for (bool saved = true; !rc && !saved;) {")]),
     "joins-at-a-round": ("D5: who joins a resumed run forgets its first step", [
         ("train/loop.c", "    t->step += steps;\n", "    t->step = steps;\n")]),
     "epoch-not-told": ("D7: a worker that joins later does not hear of a new epoch", [
@@ -47,14 +49,14 @@ MUTANTS = {
          "        if (s->peers[r].alive && b->order_of[r] >= 0)\n"
          "            server_send(s, r, bsp_answer(s, PS_AGAIN)")]),
     "verify-while-elastic": ("D8: verify= compares with a dead worker", [
-        ("core/config/config.c", "if (r->verify && set->elastic)",
+        ("core/config/check_run.c", "if (r->verify && set->elastic)",
          "if (r->verify < 0 && set->elastic)")]),
     "joins-at-0": ("D9: the first worker that is back in an ssp job begins at step 0", [
         ("ps_server/async.c", "least == UINT64_MAX ? a->most : least",
          "least == UINT64_MAX ? 0 * a->most : least")]),
     "tables-drift": ("D10: the last stage's copy of the table is not aligned", [
-        ("train/stages.c", "if (n == 0 || !law_mesh_order_matters(t->replicas, wire))",
-         "if (n != SIZE_MAX || !law_mesh_order_matters(t->replicas, wire))")]),
+        ("train/stages.c", "if (n == 0 || !law_mesh_order_matters(t->members->world, wire))",
+         "if (n != SIZE_MAX || !law_mesh_order_matters(t->members->world, wire))")]),
     "save-has-a-deadline": ("D11: the others wait for a save for timeout= only", [
         ("train/save.c",
          "    return own_pace ? sync_work(save->t->sync, part, save)\n"
@@ -99,7 +101,7 @@ MUTANTS = {
          "        if (text_into", "    for (int r = 0; r < world - 1; r++) {\n"
          "        if (text_into")]),
     "scratch-stays": ("mpirun's folders are not removed", [
-        ("lockstep/scratch.c", "        if (*(*s)->path[i])\n            remove_all",
+        ("launch/scratch.c", "        if (*(*s)->path[i])\n            remove_all",
          "        if (0 && *(*s)->path[i])\n            remove_all")]),
     "wire-not-unscaled": ("a 16-bit wire's factor is not taken back", [
         ("sync/sync.c", ".scale = in->grad_scale / s->scale,",
@@ -116,7 +118,7 @@ MUTANTS = {
          "    if (t->run.pace.given && stages_tie(t))\n")]),
     "ssp-one-more": ("ssp: a worker may be a step further ahead", [
         ("ps_server/async.c", "return slowest_other(s, rank) >= next - bound;",
-         "return slowest_other(s, rank) + 1 >= next - bound;")]),
+         "return slowest_other(s, rank) >= next - bound - 1;")]),
     "skips-count": ("a skipped step counts as an update", [
         ("train/loop.c", ".step = t->updates + 1,", ".step = t->step + 1,")]),
     "rows-stay": ("rows of steps that are done again are not dropped", [
@@ -172,6 +174,20 @@ def draw(scratch, a):
     return (time.monotonic() - began, *found.groups()) if found else None
 
 
+def check():
+    """Whether the product has the text of each mistake once. Prints those that it has
+    not."""
+    wrong = [(name, file, count) for name, (_, changes) in MUTANTS.items()
+             for file, right, _ in changes
+             if (count := (TREE / file).read_text().count(right)) != 1]
+    for name, file, count in wrong:
+        print(f"{name}: {file} has its text {count} times, instead of once; try: say the "
+              "mistake anew")
+    if not wrong:
+        print(f"ok: the texts of {len(MUTANTS)} mistakes are in the product")
+    return not wrong
+
+
 def judge(scratch, name, a):
     """Whether a mistake is found. Prints how."""
     what, changes = MUTANTS[name]
@@ -179,10 +195,7 @@ def judge(scratch, name, a):
     for file, right, wrong in changes:
         path = scratch / file
         before.setdefault(path, path.read_text())
-        text = path.read_text()
-        if text.count(right) != 1:
-            sys.exit(f"{file} has {text.count(right)} times, instead of once: {right}")
-        path.write_text(text.replace(right, wrong))
+        path.write_text(path.read_text().replace(right, wrong))
     found = draw(scratch, a) if build(scratch) else None
     for path, text in before.items():
         path.write_text(text)
@@ -194,16 +207,23 @@ def judge(scratch, name, a):
 def main():
     """Judges the mistakes that were named, or all."""
     p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("scratch", type=pathlib.Path)
+    p.add_argument("scratch", type=pathlib.Path, nargs="?")
     p.add_argument("names", nargs="*")
     p.add_argument("--seed", default="1")
     p.add_argument("--minutes", type=float, default=5)
     p.add_argument("--jobs", type=int, default=4)
     p.add_argument("--list", action="store_true")
+    p.add_argument("--check", action="store_true")
     a = p.parse_args()
+    if a.check:
+        return 0 if check() else 1
     if a.list:
         print(*(f"{n}: {what}" for n, (what, _) in MUTANTS.items()), sep="\n")
         return 0
+    if not a.scratch:
+        p.error("SCRATCH is missing")
+    if not check():
+        return 1
     a.scratch = a.scratch.resolve()
     copy_tree(a.scratch)
     missed = [n for n in a.names or MUTANTS if not judge(a.scratch, n, a)]

@@ -7,10 +7,10 @@ import json
 import math
 import struct
 
-from promise import ONE_WORKER, STEPS, first, is_loose, sizes, world
+from promise import LEAST, ONE_WORKER, STEPS, first, is_loose, sizes, world
 from run import Wrong
 
-SPARE = 24 << 20  # bytes that a process of a tiny job may take beyond its forecast
+SPARE = 4 << 20  # bytes that a process of a tiny job may take beyond its forecast
 COLUMNS = ("loss", "val_loss", "grad_norm", "lr", "tokens")
 
 
@@ -100,65 +100,141 @@ def tensors(path):
     return found
 
 
-def _rms(numbers):
+def rms(numbers):
+    """The root mean square."""
     return math.sqrt(sum(x * x for x in numbers) / max(1, len(numbers)))
+
+
+def _pair(out, other, file, what):
+    """The tensors of a file of the newest checkpoints of two runs; ({}, {}) if one has
+    none."""
+    pair = [p / file for p in (latest(out), latest(other))]
+    if not all(p.exists() for p in pair):
+        return {}, {}
+    mine, its = map(tensors, pair)
+    if set(mine) != set(its):
+        raise Wrong(f"{file} has other tensors than that of {what}: "
+                    f"{sorted(set(mine) ^ set(its))[:3]}")
+    return mine, its
+
+
+def _largest(sizes_of):
+    """{kind: the size of the largest tensor}, of {name: size}. Kinds are weight, bias."""
+    found = collections.defaultdict(float)
+    for name, size in sizes_of.items():
+        kind = name.rpartition(".")[2]
+        found[kind] = max(found[kind], size)
+    return found
 
 
 def compare_tensors(out, other, file, bound, what):
     """The numbers of a file of two runs are the same within rounding. Where a gradient is
     0 but for rounding, as that of the bias of keys, a share of the largest tensor
     counts."""
-    pair = [p / file for p in (latest(out), latest(other))]
-    if not all(p.exists() for p in pair):
-        return
-    mine, its = map(tensors, pair)
-    if set(mine) != set(its):
-        raise Wrong(f"{file} has other tensors than that of {what}: "
-                    f"{sorted(set(mine) ^ set(its))[:3]}")
-    largest = collections.defaultdict(float)
-    for name, numbers in its.items():
-        kind = name.rpartition(".")[2]
-        largest[kind] = max(largest[kind], _rms(numbers))
+    mine, its = _pair(out, other, file, what)
+    largest = _largest({name: rms(numbers) for name, numbers in its.items()})
     for name, numbers in sorted(its.items()):
-        far = _rms([a - b for a, b in zip(mine[name], numbers)])
-        size = max(_rms(numbers), .01 * largest[name.rpartition(".")[2]])
+        far = rms([a - b for a, b in zip(mine[name], numbers)])
+        size = max(rms(numbers), LEAST * largest[name.rpartition(".")[2]])
         if not far <= bound * size:
             raise Wrong(f"{name} of {latest(out).name} is {far:.3g} from that of {what}, "
                         f"whose numbers are {size:.3g}")
 
 
+def compare_moves(job, out, other, bound, what):
+    """AdamW has moved the parameters of two runs to the same places, but for a share of
+    what lr= allows. Those count whose gradients are no rounding."""
+    mine, its = _pair(out, other, "model.safetensors", what)
+    squares = _pair(out, other, "optimizer.safetensors", what)[1]
+    squares = {name.partition(".")[2]: numbers for name, numbers in squares.items()
+               if name.startswith("exp_avg_sq.")}
+    largest = _largest({name: math.sqrt(sum(v) / len(v)) for name, v in squares.items()})
+    for name, v in squares.items():
+        least = (LEAST * largest[name.rpartition(".")[2]]) ** 2
+        far = rms([a - b for a, b, square in zip(mine[name], its[name], v)
+                   if square > least])
+        if not far <= bound * job["lr"] * job["steps"]:
+            raise Wrong(f"{name} of {latest(out).name} is {far:.3g} from that of {what}; "
+                        f"lr= allows {job['lr'] * job['steps']:.3g}")
+
+
 # ---- one run
 
-def _is_counted(job, rows, run):
-    """Whether the bytes of steps.csv are all that the law counts, and no more."""
-    # A library does not report what it sends.
-    if job["sync"] == "allreduce" or job.get("carrier") == "library":
-        return False
-    if is_loose(job) or job["sync"] == "outer" or job.get("elastic") or skips(rows):
-        return False
-    # In shared memory a short bucket takes one round, in which all copies are read.
-    if run["transport"] == "shm" and (job.get("bucket") == "block" or
-                                      run["model"]["parameters"] < 8192):
-        return False
-    # Blocks that an evaluation or verify= gathers are still there in the next step.
-    return not (job.get("shard", 1) > 1 and (job["eval"] or job.get("verify")))
+# What a library's carriers count of a verb, as a share of what a ring of n moves: the
+# elements that they give it (allreduce/operands.h).
+GIVEN = {"all_reduce": lambda n: n / (2 * (n - 1)), "reduce_scatter": lambda n: n / (n - 1),
+         "all_gather": lambda n: 1 / (n - 1)}
+SHORT = 2048  # elements: in shared memory all copies of such a vector are read at once
+
+
+def _times_law(job, run, law):
+    """The least and the most bytes that the replicas may count for each of the law's."""
+    size = sizes(job)
+    n, parts = size["dp"] * size["cp"], size["pp"] * size["tp"]
+    if n > 1 and run["transport"] == "mpi" and job["sync"] not in ("sps", "dps"):
+        given = sum(b * GIVEN.get(v, lambda n: 1)(n) for v, b in law["by_verb"].items())
+        return (given / law["bytes_tx"],) * 2
+    if job.get("backup"):  # a gradient that comes too late is not counted
+        return 0, 1
+    cut = any(job.get(k) for k in ("bucket_mb", "fusion_mb")) or job["sync"] == "zero" or \
+        job.get("bucket") == "block" or job.get("squeeze") == "power"
+    short = cut or run["model"]["parameters"] <= SHORT * parts
+    return 1, n / 2 if run["transport"] == "shm" and n > 2 and short else 1
+
+
+def _times_slices(job):
+    """The same of slices, whose exchanges stay in shared memory unless transport=tcp."""
+    t = sizes(job)["tp"]
+    return 1, t / 2 if t > 2 and job.get("transport") != "tcp" else 1
+
+
+def _plain_steps(job, rows):
+    """The steps that send what the law says. A step that is skipped sends less. With
+    shard=3 blocks that an evaluation or verify= gathers are still there in the next
+    step."""
+    found = set(range(1, job["steps"] + 1))
+    found -= {step for (step, _), row in rows.items() if row["skipped"] != "0"}
+    for key in "eval", "verify":
+        if job.get("shard", 1) == 3 and job.get(key):
+            found -= {step + 1 for step in range(job[key], job["steps"], job[key])}
+    return found
+
+
+def _compare_bytes(job, rows, law, column, bounds, what):
+    """The mean of all workers and steps. If some steps are not plain, the mean of the
+    workers in each other one; not where the end of a step may be counted in the next, or
+    the law is a mean of different steps."""
+    steps, sums = _plain_steps(job, rows), collections.Counter()
+    for (step, _), row in rows.items():
+        sums[step] += float(row[column] or 0) / world(job)
+    if len(steps) == job["steps"]:
+        sums, steps = {"all": sum(sums.values()) / job["steps"]}, {"all"}
+    elif column == "bytes_tx" and (is_loose(job) or job["sync"] in ("outer", "zero") and
+                                   job.get("shard") != 3 or job.get("squeeze_after")):
+        return
+    for step in steps:
+        least, most = (law * bound for bound in bounds)
+        if not least * (1 - 1e-9) <= sums[step] <= most * (1 + 1e-9):
+            raise Wrong(f"{what}: {column} of step {step} is {sums[step]:.1f} bytes a "
+                        f"worker, the law says {least:.1f}" +
+                        (f" to {most:.1f}" if most > least else ""))
 
 
 def _check_bytes(job, rows, run, out):
-    law = run["law"]["bytes_tx"]
-    if law is None or not _is_counted(job, rows, run):
-        return
-    counted = sum(float(r["bytes_tx"]) for r in rows.values()) / job["steps"] / world(job)
-    # norms, flags and checks of verify= are small vectors beside the law
-    if not law <= counted * (1 + 1e-9) or counted > law + 4096 + .02 * law:
-        raise Wrong(f"{out.name}: {counted:.1f} bytes a worker and step, the law says "
-                    f"{law:.1f}")
+    """All bytes are those of the law."""
+    law = run["law"]
+    if law["bytes_tx"]:
+        _compare_bytes(job, rows, law["bytes_tx"], "bytes_tx", _times_law(job, run, law),
+                       out.name)
+    for column, bounds in ("stage_tx", (1, 1)), ("slice_tx", _times_slices(job)), \
+            ("piece_tx", (1, 1)):
+        _compare_bytes(job, rows, law[column] or 0, column, bounds, out.name)
 
 
 def _check_memory(summary, out):
     forecast = summary["predicted_memory_bytes"] + \
         summary["predicted_memory"].get("mapped_bytes", 0)
-    if summary["peak_memory_bytes"] > 1.1 * forecast + SPARE:
+    if summary["peak_memory_bytes"] > forecast + SPARE:
         raise Wrong(f"{out.name}: took {summary['peak_memory_bytes']} bytes, the forecast "
                     f"was {forecast}")
 
@@ -186,15 +262,20 @@ def check_ranks(job, rows, out):
                         f"another rank has {first_of[step]}")
 
 
-def _check_bound(job, rows, out):
-    """Under ssp:K all workers pull the first parameters. Until a worker pushes its first
-    gradient, each other one may push K + 1."""
+def _check_bound(job, rows, run, out):
+    """Under ssp:K each other worker may push S + K times before a worker pushes the S-th
+    time. The lag of a step counts those pushes since the step before, if all parameters
+    are one row; of several rows it is the largest, which may count a push twice."""
     kind, _, bound = job.get("consistency", "bsp").partition(":")
-    most = (world(job) - 1) * (int(bound or 0) + 1)
-    lags = [int(row["lag"]) for (step, _), row in rows.items() if step == 1]
-    if kind == "ssp" and max(lags) > most:
-        raise Wrong(f"{out.name}: {max(lags)} updates came before a worker's first push, "
-                    f"{most} may")
+    one_row = run["way"]["servers"] == 1 and \
+        4 * run["model"]["parameters"] <= 1024 * job.get("slice_kb", 256)
+    came = collections.Counter()
+    for (step, rank), row in sorted(rows.items()):
+        came[rank] += int(row["lag"])
+        most = (world(job) - 1) * (step + int(bound or 0))
+        if kind == "ssp" and (one_row or step == 1) and came[rank] > most:
+            raise Wrong(f"{out.name}: {came[rank]} updates came before push {step} of rank "
+                        f"{rank}, {most} may")
 
 
 def check_run(job, out):
@@ -213,7 +294,7 @@ def check_run(job, out):
     _check_bytes(job, rows, run, out)
     _check_memory(summary, out)
     check_ranks(job, rows, out)
-    _check_bound(job, rows, out)
+    _check_bound(job, rows, run, out)
     check_saved(job, out)
     steps = job["steps"] - sum(r["skipped"] != "0" for at, r in rows.items() if not at[1])
     tokens = steps * job["batch"] * job["accum"] * job["context"] * sizes(job)["dp"]
@@ -251,5 +332,7 @@ def compare_alone(lockstep, job, rows, out):
     if bounds.state is None or not job.get("save") or job["steps"] > STEPS:
         return
     compare_tensors(out, one, "optimizer.safetensors", bounds.state, what)
-    if job["optimizer"] == "sgd":  # AdamW divides by roots of what may be rounding
+    if job["optimizer"] == "sgd":
         compare_tensors(out, one, "model.safetensors", bounds.state / 10, what)
+    else:
+        compare_moves(job, out, one, bounds.moves, what)

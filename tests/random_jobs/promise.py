@@ -14,11 +14,22 @@ import sys
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "promises.md"
 STEPS = 10  # whose losses are compared with one worker's: rounding grows with time
+LEAST = .01  # share of the largest gradients that is no rounding
+
+
+def value_of(text):
+    """A setting as a number, if it is one."""
+    for kind in int, float:
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def sizes(job):
-    """{"dp": .., "pp": .., "tp": ..} of a job."""
-    found = {"dp": int(job.get("workers") or 1), "pp": 1, "tp": 1}
+    """{"dp": .., "pp": .., "tp": .., "cp": ..} of a job."""
+    found = {"dp": int(job.get("workers") or 1), "pp": 1, "tp": 1, "cp": 1}
     if job.get("mesh"):
         found["dp"] = 1
         for word in job["mesh"].split(","):
@@ -49,7 +60,13 @@ def is_apart(job):
 def is_lossy(job):
     """Whether its workers do not send all of their gradients in each step."""
     return job.get("squeeze", "none") != "none" and not (
-        job["squeeze"] == "topk" and job.get("density", .01) == 1)
+        job["squeeze"] == "topk" and job.get("density", .01) == 1
+        and not job.get("momentum_correction"))
+
+
+def is_whole(job):
+    """Whether its gradients travel as they are."""
+    return job.get("squeeze", "none") == "none"
 
 
 def is_of(*names):
@@ -63,33 +80,49 @@ def has_stages(job):
 
 # What a job promises of one worker with the same global batch. The first row that holds
 # counts. Largest relative differences: of the mean loss of a step, of the gradient's
-# norm, and of a tensor of the optimiser's state (its root mean square). None: nothing is
-# promised.
-One = collections.namedtuple("One", "when holds loss norm state")
+# norm, of a tensor of the optimiser's state, and of a tensor of parameters that AdamW
+# moves, as a share of lr= times the steps (root mean squares). None: nothing is promised.
+One = collections.namedtuple("One", "when holds loss norm state moves",
+                             defaults=(None, None, None))
 ONE_WORKER = (
     One("`consistency=ssp:K`, `asp`, `backup=N`: workers are at different steps",
-        is_loose, None, None, None),
+        is_loose, None),
     One("`sync=outer`, but for the next line: workers have parameters of their own",
-        is_apart, None, None, None),
+        is_apart, None),
     One("`sync=outer` in fp32 with `every=1`, `outer_rule=average`, `optimizer=sgd`, "
         "`clip=0`, `dropout=0`: the mean of the steps is the step of the mean",
-        is_of("outer"), 1e-4, None, None),
+        is_of("outer"), 1e-4),
     One("`squeeze=`, but for `topk` with `density=1`: parts of gradients are sent later, "
-        "or lost", is_lossy, None, None, None),
+        "or lost; `momentum_correction=1`: what is sent has no momentum left", is_lossy, None),
     One("`dropout` with several replicas: each draws for itself",
-        lambda j: j["dropout"] and sizes(j)["dp"] > 1, None, None, None),
+        lambda j: j["dropout"] and sizes(j)["dp"] > 1, None),
     One("`precision=fp16` or `bf16`: the model's numbers are rounded to 16 bits",
-        lambda j: j["precision"] != "fp32", 2e-2, 2e-1, None),
+        lambda j: j["precision"] != "fp32", 2e-2, 2e-1),
+    One("`tp_wire=fp16` or `bf16`: sums between slices are rounded to 16 bits",
+        lambda j: sizes(j)["tp"] > 1 and j.get("tp_wire", "fp32") != "fp32", 2e-2, 2e-1),
     One("`wire=fp16` or `bf16`: gradients are rounded to 16 bits",
-        lambda j: j.get("wire", "fp32") != "fp32", 5e-3, 2e-2, 1e-1),
+        lambda j: j.get("wire", "fp32") != "fp32", 5e-3, 2e-2, 1e-1, 1e-1),
     One("all other jobs: the sums are the same, in another order",
-        lambda j: True, 1e-4, 1e-3, 1e-2),
+        lambda j: True, 1e-4, 1e-3, 1e-2, 1e-3),
+)
+
+# What sync=outer promises of one worker with the batches of each, if those of all
+# workers are equal: the largest relative difference of the mean loss of a step, and of
+# the change of the parameters until the first exchange; and the smallest number that the
+# wire tells from its neighbours.
+Equal = collections.namedtuple("Equal", "when holds loss change least", defaults=(0,))
+EQUAL_BATCHES = (
+    Equal("`precision=bf16`", lambda j: j["precision"] == "bf16", 2e-2, 1e-2),
+    Equal("`wire=bf16`", lambda j: j.get("wire") == "bf16", 5e-3, 1e-2),
+    Equal("`wire=fp16`, which has steps of 6e-8", lambda j: j.get("wire") == "fp16",
+          5e-3, 2e-3, 1e-7),
+    Equal("all other jobs", lambda j: True, 1e-4, 1e-4),
 )
 
 # When a job that is disturbed has the bits of one that is not: all numbers of
 # steps.csv, and the files of the last checkpoint.
 Again = collections.namedtuple("Again", "when holds promise")
-BETWEEN = "the same bits if the loss was between two steps, but for rows not yet written"
+BETWEEN = "the same bits if the worker was lost between two steps, but for rows not yet written"
 AGAIN = (
     Again("`elastic=1` with one worker, not in fp16: the servers have all that it needs",
           lambda j: j.get("elastic") and world(j) == 1 and j["precision"] != "fp16",
@@ -118,14 +151,20 @@ SAME_BITS = (
     Same("transport", ("tcp", "shm"), "`ring`, `zero`, `outer`, `dataparallel`",
          lambda j: j["sync"] in ("ring", "zero", "outer", "dataparallel")
          and j.get("carrier") != "library"),
-    Same("slice_kb", (1, 4, 256), "`sps`, `dps`", is_of("sps", "dps")),
+    Same("slice_kb", (1, 4, 256), "`sps`, `dps` without `squeeze`",
+         lambda j: j["sync"] in ("sps", "dps") and is_whole(j)),
     Same("priority", (0, 1), "`sps`, `dps`", is_of("sps", "dps")),
     Same("server_threads", (1, 3), "`sps`, `dps`", is_of("sps", "dps")),
-    Same("servers", (1, 2, 3), "`dps`", is_of("dps")),
+    Same("servers", (1, 2, 3), "`dps` without `squeeze`",
+         lambda j: j["sync"] == "dps" and is_whole(j)),
     Same("pipeline", ("naive", "gpipe", "1f1b"), "stages", has_stages),
     Same("ahead", (0, 1), "stages, `pipeline=1f1b`",
          lambda j: has_stages(j) and j.get("pipeline", "1f1b") == "1f1b"
          and j.get("chunks", 1) == 1),
+    Same("tp_sequence", (1, 2), "slices (tp) of divided rows",
+         lambda j: sizes(j)["tp"] > 1 and j.get("tp_sequence")),
+    Same("attention_over", ("gather", "ring"), "sequences in pieces (cp)",
+         lambda j: sizes(j)["cp"] > 1 and j.get("attention_over") != "heads"),
     Same("shard", (2, 3), "`zero`",
          lambda j: j["sync"] == "zero" and j.get("shard") in (2, 3)),
 )
@@ -143,7 +182,7 @@ def bits_after_loss(job, between=False):
 
 
 def _bound(number):
-    return "nothing" if number is None else f"{number:g}"
+    return "no promise" if number is None else f"{number:g}"
 
 
 def page():
@@ -158,13 +197,27 @@ def page():
         "## Of one worker with the same global batch", "",
         "`sync=local` with `accum=` times the number of replicas trains on the same",
         f"batches. For the first {STEPS} steps the numbers of a job differ from its numbers",
-        "by at most these shares. The first line that holds counts.", "",
-        "| settings | loss | gradient's norm | optimiser's state |", "|---|---|---|---|"]
-    lines += [f"| {r.when} | {_bound(r.loss)} | {_bound(r.norm)} | {_bound(r.state)} |"
-              for r in ONE_WORKER]
+        "by at most these shares. The first line that holds counts. Where it says `no",
+        "promise`, the numbers may differ by any amount.", "",
+        "| settings | loss | gradient's norm | optimiser's state | AdamW's parameters |",
+        "|---|---|---|---|---|"]
+    lines += [f"| {r.when} | {_bound(r.loss)} | {_bound(r.norm)} | {_bound(r.state)} | "
+              f"{_bound(r.moves)} |" for r in ONE_WORKER]
     lines += [
-        "", "The state of a tensor is compared by its root mean square. Steps that were",
+        "", "Tensors are compared by their root mean squares. Those of AdamW's parameters are",
+        "shares of `lr=` times the number of steps, the most by which AdamW moves a parameter.",
+        f"Parameters count whose gradients are at least {LEAST:g} of those of the largest tensor",
+        "of their kind: AdamW divides the others by what may be rounding. Steps that were",
         "skipped because fp16 overflowed end the comparison.", "",
+        "With `sync=outer` workers have equal batches only if the text is of one symbol.",
+        "Then, without `dropout`, they compute what one worker computes with the same",
+        "`accum=`: with `outer_rule=average` in all steps, with `nesterov` until the first",
+        "exchange. Each exchange of `nesterov` changes the parameters by its",
+        "[formula](outer.md#the-outer-step). Largest shares:", "",
+        "| settings | loss | change until the first exchange |", "|---|---|---|"]
+    lines += [f"| {r.when} | {r.loss:g} | {r.change:g} |" for r in EQUAL_BATCHES]
+    lines += [
+        "",
         "## Of a job that nobody disturbed", "",
         "A job may be killed and started again by `restarts=N`, stopped by a signal and",
         "continued by `resume=auto`, frozen for a while, or resumed from an older",

@@ -1,5 +1,6 @@
 """The stories: what happens to a job, and what must be true afterwards."""
 
+import collections
 import os
 import shutil
 import signal
@@ -7,10 +8,11 @@ import subprocess
 
 from disturb import MOMENTS, Victim
 from draw import draw_way
-from oracle import (alone, check_ranks, check_run, check_saved, compare_alone, compare_bits, compare_files,
-                    compare_means, latest, rows_of, skips)
-from promise import ONE_WORKER, SAME_BITS, bits_after_loss, first, is_loose, sizes, \
-    world
+from oracle import (alone, check_ranks, check_run, check_saved, compare_alone,
+                    compare_bits, compare_files, compare_means, latest, rows_of, skips)
+from outer import compare_outer
+from promise import ONE_WORKER, SAME_BITS, bits_after_loss, first, is_loose, is_whole, \
+    sizes, world
 from run import Wrong
 
 RESTARTS = 4  # of a job that signals hit
@@ -93,8 +95,6 @@ def quiet(case, rng):
 def twin(case, rng):
     """The same job with settings that change no bit."""
     job = dict(case.job)
-    if is_loose(job):
-        return
     rows = [r for r in SAME_BITS if r.holds(job)]
     for row in rng.sample(rows, min(len(rows), 4)):
         before = dict(job)
@@ -114,7 +114,7 @@ def death(case, rng):
     job = saving(case.job)
     more = {**job, "restarts": 2,
             "inject": f"kill:{rng.randint(1, job['steps'])}@{rng.randrange(world(job))}"}
-    if job["sync"] == "local" or not case.lockstep.accepts(more):
+    if not case.lockstep.accepts(more):
         return
     out = case.folder / "death"
     case.lockstep.train(more, out)
@@ -129,19 +129,20 @@ def kill(case, rng):
     child = case.lockstep.start({**job, "restarts": RESTARTS}, out)
     victim = Victim(child, out, rng, job["steps"])
     hit, stopped = [], False
+    slow = job.get("elastic") and job.get("net")  # messages are under way in each step
     for _ in range(rng.choice((1, 1, 2, 3))):
-        moment = rng.choice(MOMENTS if hit else MOMENTS[:-1])
-        who = rng.choice(("worker", "worker", "worker", "server", "carrier", "launcher",
-                          "all workers"))
+        moment = "step" if slow else rng.choice(MOMENTS if hit else MOMENTS[:-1])
+        who = "worker" if slow else rng.choice((
+            "worker", "worker", "worker", "server", "carrier", "launcher", "all workers"))
         number = rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
         restarts = victim.says("; restart ")
         if victim.wait(moment) and victim.send(who, number):
             hit.append(f"{signal.Signals(number).name} to {who} in {moment}")
             stopped = stopped or who == "launcher"
-            if job.get("elastic") and who == "worker":
+            if job.get("elastic") and who == "worker" and not slow:
                 hit.append(victim.hold(restarts))
     case.note = "; ".join(hit)
-    status, line = case.lockstep.finish(child, out)
+    status, line = case.lockstep.finish(child)
     # without its servers an elastic job loses all workers
     if not stopped and not (job.get("elastic") and "to server" in case.note):
         check_losses(case, job, victim, status, line)
@@ -154,8 +155,6 @@ def torn(case, rng):
     """A worker of an elastic job is killed in a save or a round that cannot end, because
     a server or another worker stands still."""
     job, out = saving(case.job), case.folder / "torn"
-    if not job.get("elastic"):
-        return
     if job["heads"] * 16 > job["channels"]:  # so large that a save can be hit
         job |= {"channels": 64 * job["heads"], "slice_kb": 1, "save": 1}
     whole = whole_of(case, job)
@@ -163,7 +162,7 @@ def torn(case, rng):
     victim = Victim(child, out, rng, job["steps"])
     case.note = "; ".join(moment for moment in rng.choices(("save", "step"), k=3)
                           if victim.tear(moment))
-    status, line = case.lockstep.finish(child, out)
+    status, line = case.lockstep.finish(child)
     check_losses(case, job, victim, status, line)
     if status:
         go_on(case, job, out, restarts=0)
@@ -172,11 +171,13 @@ def torn(case, rng):
 
 def again(case, rng):
     """A run that was resumed loses a worker, which comes back."""
-    job = saving(case.job)
-    more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": 2}
+    job = dict(saving(case.job))
+    # The end of a run is an exchange of outer's, which a longer run has not there.
+    job["steps"] += -job["steps"] % job.get("every", 1)
+    more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": RESTARTS}
     rank = rng.randrange(world(job))
     more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}@{rank}"
-    if job["sync"] == "local" or not case.lockstep.accepts(more):
+    if not case.lockstep.accepts(more):
         return
     out = case.folder / "again"
     case.lockstep.train({**job, "schedule": "constant"}, out)
@@ -188,9 +189,8 @@ def again(case, rng):
     if job.get("elastic"):
         case.note = victim.hold(0, 30)
     victim.sent += 1  # by inject=
-    status, line = case.lockstep.finish(child, out)
-    if victim.sent <= more["restarts"]:
-        check_losses(case, job, victim, status, line)
+    status, line = case.lockstep.finish(child)
+    check_losses(case, job, victim, status, line)
     if status:
         go_on(case, straight, out)
     check_disturbed(case, straight, out, whole, between=True)
@@ -207,7 +207,7 @@ def freeze(case, rng):
         who = rng.choice(("worker", "worker", "server", "carrier", "launcher"))
         if victim.freeze(who, seconds):
             case.note = f"{who} for {seconds:.1f} s"
-    status, line = case.lockstep.finish(child, out)
+    status, line = case.lockstep.finish(child)
     if status:
         raise Wrong(f"freeze ({case.note}): exit status {status}: {line}")
     log = (out / "log.txt").read_text(errors="replace") if (out / "log.txt").exists() else ""
@@ -230,7 +230,7 @@ def thaw(case, rng):
         who = rng.choice(("worker", "worker", "server", "carrier"))
         if victim.freeze(who, rng.uniform(4, 20)):
             case.note = who
-    status, _ = case.lockstep.finish(child, out)
+    status, _ = case.lockstep.finish(child)
     if status:
         go_on(case, {**job, "timeout": 60}, out, restarts=0)
     check_disturbed(case, job, out, whole)
@@ -245,7 +245,7 @@ def term(case, rng):
     sent = victim.wait(rng.choice(MOMENTS[:-1])) and victim.send("launcher", number)
     if sent and rng.random() < .3:
         victim.send("launcher", rng.choice((signal.SIGTERM, signal.SIGINT)))
-    status, line = case.lockstep.finish(child, out)
+    status, line = case.lockstep.finish(child)
     if status not in (0, 128 + number, 128 + signal.SIGTERM, 128 + signal.SIGINT):
         if status >= 0 or -status != number:
             raise Wrong(f"term: exit status {status}: {line}")
@@ -276,7 +276,7 @@ def full_disk(case, rng):
     """The disk is full before the job ends. When there is room, the job goes on."""
     job, out = saving(case.job), case.folder / "full"
     whole = whole_of(case, job)
-    if os.geteuid() or not case.mounts:
+    if not case.mounts:
         return
     size = int(4096 * 500 ** rng.random())
     out.mkdir()
@@ -284,7 +284,7 @@ def full_disk(case, rng):
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(out)]
     subprocess.run(mount, check=True)
     try:
-        status, line = case.lockstep.finish(case.lockstep.start(job, out), out)
+        status, line = case.lockstep.finish(case.lockstep.start(job, out))
         if status and "space" not in line:
             raise Wrong(f"full ({case.note}): exit status {status}: {line}")
         subprocess.run([*mount[:3], "-o", "remount,size=100m", "tmpfs", str(out)],
@@ -311,10 +311,7 @@ def checkpoints(out, before):
 
 def resume(case, rng):
     """A new folder goes on from the latest or an older checkpoint."""
-    job = case.job
-    marks = checkpoints(case.out, job["steps"])
-    if not marks:
-        return
+    job, marks = case.job, checkpoints(case.out, case.job["steps"])
     out = case.folder / "resumed"
     case.lockstep.train(job, out, resume=rng.choice(marks))
     if not is_loose(job):
@@ -362,12 +359,12 @@ def other_way(case, rng):
     """A checkpoint goes on in another way with the same global batch."""
     job, total = case.job, case.job["accum"] * sizes(case.job)["dp"]
     marks = checkpoints(case.out, job["steps"])
-    if not marks or job["dropout"] or is_loose(job):
-        return
     rule = {k: v for k, v in alone(job).items() if k not in ("sync", "accum")}
     for _ in range(60):
         other = {**rule, **draw_way(rng, job["layers"])}
         dp = sizes(other)["dp"]
+        if not is_whole(job) and other["sync"] == job["sync"]:
+            continue  # what squeeze= has asked for would stay
         if not total % dp and not is_loose(other) and not other.get("elastic"):
             other |= {"accum": total // dp, "eval_batches": 2}
             if case.lockstep.accepts(other):
@@ -405,7 +402,7 @@ def look(case, rng):
             status, _, line = case.lockstep.ask(*words)
             if status not in (0, 1) or status and not line.startswith("lockstep: "):
                 raise Wrong(f"{words[0]} while it runs: exit status {status}: {line}")
-    status, line = case.lockstep.finish(child, out)
+    status, line = case.lockstep.finish(child)
     if status:
         raise Wrong(f"looked: exit status {status}: {line}")
     case.lockstep.verify(out)
@@ -415,20 +412,43 @@ def look(case, rng):
             raise Wrong(f"{words[0]} after the end: exit status {status}: {line}")
 
 
-STORIES = {"quiet": (quiet, 2), "twin": (twin, 4), "death": (death, 2), "kill": (kill, 4),
-           "again": (again, 1), "torn": (torn, 0),
-           "freeze": (freeze, 1), "thaw": (thaw, .5), "term": (term, 1.5),
-           "slow_disk": (slow_disk, 1), "full_disk": (full_disk, 1),
-           "resume": (resume, 1.5), "rewind": (rewind, 1.5), "other_way": (other_way, 2),
-           "look": (look, .7)}
+def _has_marks(job):
+    """Whether a checkpoint from before the last step stays."""
+    return 0 < job.get("save", 0) < job["steps"] and job.get("keep", 2) != 1
+
+
+# Each story, how often it is drawn, and which jobs it can be told of.
+Story = collections.namedtuple("Story", "tell weight holds needs",
+                               defaults=(lambda job: True, ""))
+STORIES = {
+    "quiet": Story(quiet, 2),
+    "twin": Story(twin, 4, lambda job: not is_loose(job),
+                  "no bits are promised of workers at different steps"),
+    "death": Story(death, 2, lambda job: job["sync"] != "local",
+                   "one worker alone is not lost by inject="),
+    "kill": Story(kill, 4),
+    "again": Story(again, 1, lambda job: job["sync"] != "local",
+                   "one worker alone is not lost by inject="),
+    "torn": Story(torn, 0, lambda job: job.get("elastic"), "only elastic=1 goes on"),
+    "freeze": Story(freeze, 1),
+    "thaw": Story(thaw, .5),
+    "term": Story(term, 1.5),
+    "slow_disk": Story(slow_disk, 1),
+    "full_disk": Story(full_disk, 1),
+    "resume": Story(resume, 3, _has_marks, "needs a checkpoint from before the end"),
+    "rewind": Story(rewind, 1.5),
+    "other_way": Story(other_way, 4, lambda job: _has_marks(job) and not (
+        job["dropout"] or is_loose(job)), "needs losses that another way can have, and a "
+        "checkpoint from before the end"),
+    "look": Story(look, .7)}
 
 
 def draw_story(rng, job):
     """The name of a story. Elastic jobs mostly lose somebody."""
-    if job.get("elastic") and rng.random() < .7:
-        return rng.choice(("kill", "death", "again", "again", "torn", "torn"))
-    names = list(STORIES)
-    return rng.choices(names, [STORIES[n][1] for n in names])[0]
+    if job.get("elastic") and rng.random() < (.9 if job.get("net") else .7):
+        return "kill" if job.get("net") else rng.choice(("kill", "kill", "again", "again", "torn", "torn"))
+    names = [name for name, story in STORIES.items() if story.holds(job)]
+    return rng.choices(names, [STORIES[n].weight for n in names])[0]
 
 
 def tell(case, rng):
@@ -436,4 +456,7 @@ def tell(case, rng):
     case.lockstep.train(case.job, case.out)
     rows = check_run(case.job, case.out)
     compare_alone(case.lockstep, case.job, rows, case.out)
-    STORIES[case.story][0](case, rng)
+    if case.job["sync"] == "outer":
+        compare_outer(case.lockstep, case.job, case.out)
+    if STORIES[case.story].holds(case.job):
+        STORIES[case.story].tell(case, rng)

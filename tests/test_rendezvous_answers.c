@@ -131,9 +131,9 @@ static void elastic_workers_may_come_again_early(void **state)
     rendezvous_close(&h);
 }
 
-// A worker that came back, and still asks for past exchanges, is waited for. If it were
-// not, the worker that is left would take itself for the one that saves.
-static void elastic_workers_that_catch_up_are_waited_for(void **state)
+// A worker that came back and asks for past exchanges is waited for as soon as it trains.
+// If it were not, the worker that is left would take itself for the one that saves.
+static void elastic_workers_that_train_again_are_waited_for(void **state)
 {
     (void)state;
     struct rendezvous *h;
@@ -144,6 +144,7 @@ static void elastic_workers_that_catch_up_are_waited_for(void **state)
         assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 0, 10 + r), 0);
     rendezvous_lost(h, 0);
     assert_int_equal(say(h, 5, RENDEZVOUS_GIVE, 0, 0, 99), 0); // rank 0 again
+    rendezvous_back(h, 0);
     assert_int_equal(say(h, 1, RENDEZVOUS_GIVE, 1, 1, 21), 0);
     assert_int_equal(say(h, 2, RENDEZVOUS_GIVE, 2, 1, 22), 0);
     assert_int_equal(in[1].count, 1);
@@ -188,7 +189,7 @@ int main(void)
         cmocka_unit_test(who_is_heard_of_is_waited_for),
         cmocka_unit_test(elastic_exchanges_leave_out_the_dead),
         cmocka_unit_test(elastic_workers_may_come_again_early),
-        cmocka_unit_test(elastic_workers_that_catch_up_are_waited_for),
+        cmocka_unit_test(elastic_workers_that_train_again_are_waited_for),
         cmocka_unit_test(malformed_messages_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

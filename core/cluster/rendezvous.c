@@ -266,9 +266,9 @@ static int give(struct rendezvous *h, const struct message_peer *from,
         who->given = false;
     who->peer = *from;
     who->known = true;
-    who->lost = who->left = false; // so the others wait for it from now on
     if (m->exchange < h->exchange)
         return replay(h, from, m);
+    who->lost = who->left = false;
     if (m->exchange > h->exchange || who->given || bytes > RENDEZVOUS_MAX_BYTES)
         return fail("rendezvous: rank %u gives %zu bytes of exchange %llu, the "
                     "present one is %llu",
@@ -366,6 +366,12 @@ void rendezvous_heard(struct rendezvous *h, int rank)
 {
     if (rank < h->world)
         h->members[rank].heard_ns = now_ns();
+}
+
+void rendezvous_back(struct rendezvous *h, int rank)
+{
+    if (rank < h->world)
+        h->members[rank].lost = false;
 }
 
 // Since when nothing has been heard of the ranks that are missing.

@@ -431,8 +431,8 @@ def timetable_step(run):
 def speedup(run):
     """tokens/s divided by those of the baseline's run of the same repeat."""
     base = run.study.baseline_run(run) if run.study else None
-    rate = base and tokens_per_s(base)
-    return tokens_per_s(run) / rate if rate and run.step_s else None
+    mine, rate = tokens_per_s(run), base and tokens_per_s(base)
+    return mine / rate if mine is not None and rate else None
 
 
 @measure("seconds_to_target", "seconds to target", less=True)

@@ -19,7 +19,7 @@
 
 static const double strays_s = 30;
 
-enum { STACK = 8 << 20, LEAST_STACK = 1 << 20 }; // Linux's default; what is refused
+enum { STACK = 8 << 20, LEAST_STACK = 1 << 20 }; // 8 MiB: Linux's default
 
 // mpirun waits by select(), and aborts at a file descriptor of 1024: whoever
 // connects often enough could end the job.
@@ -32,8 +32,8 @@ static void limit_files(void)
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
-// A thread's stack has the size of this limit. Compute libraries need more than small
-// limits allow, and would end by SIGSEGV. Returns 0, or -1 after a line to stderr.
+// A thread's stack has the size of this limit. If it is small, libraries end by
+// SIGSEGV. Returns 0, or -1 after a line to stderr.
 static int widen_stack(void)
 {
     struct rlimit most;
@@ -45,7 +45,8 @@ static int widen_stack(void)
     dprintf(2,
             "the limit of the stack is %llu KiB, a worker needs %d KiB; try: "
             "ulimit -s %d\n",
-            (unsigned long long)most.rlim_max >> 10, LEAST_STACK >> 10, STACK >> 10);
+            (unsigned long long)most.rlim_max >> 10, LEAST_STACK >> 10,
+            STACK >> 10);
     return -1;
 }
 

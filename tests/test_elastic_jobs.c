@@ -74,15 +74,16 @@ static void nothing_is_left_after_the_last_step(void **state)
     }
 }
 
-// Worker 0 came back, trains to the end and saves. The other one waits for it, and does
-// not write the same folder.
+// Worker 0 came back, trains to the end and saves. The other one waits for it,
+// and does not write the same folder.
 static void who_came_back_saves_alone(void **state)
 {
     (void)state;
     struct job j;
     job_run(&j, 60,
-            "rm -rf two; lockstep train %s sync=sps workers=2 elastic=1 restarts=1 "
-            "inject=kill:15@0 layers=4 channels=64 steps=800 save=800 out=two",
+            "rm -rf two; lockstep train %s sync=sps workers=2 elastic=1 "
+            "restarts=1 inject=kill:15@0 layers=4 channels=64 steps=800 "
+            "save=800 out=two",
             tiny);
     assert_status(&j, 0);
     assert_prints(&j, "joins a running job after its step ");

@@ -187,7 +187,7 @@ static void a_file_that_cannot_grow_is_named(void **state)
     assert_prints(&j, "/optimizer.safetensors: File too large");
 }
 
-// A small stack is widened as far as its hard limit allows, or the limit is named.
+// A small stack is widened if its hard limit allows it, or the limit is named.
 static void a_small_stack_is_widened_or_named(void **state)
 {
     (void)state;
@@ -209,7 +209,8 @@ static void jobs_need_no_path(void **state)
     (void)state;
     struct job j = {0};
     job_run(&j, 60,
-            "env -i $(command -v lockstep) train %s steps=3 sync=allreduce workers=2",
+            "env -i $(command -v lockstep) train %s steps=3 sync=allreduce "
+            "workers=2",
             tiny);
     assert_int_equal(j.status, 0);
 }

@@ -131,8 +131,9 @@ static void elastic_workers_may_come_again_early(void **state)
     rendezvous_close(&h);
 }
 
-// A worker that came back and asks for past exchanges is waited for as soon as it trains.
-// If it were not, the worker that is left would take itself for the one that saves.
+// A worker that came back and asks for past exchanges is waited for as soon as
+// it trains. If it were not, the worker that is left would take itself for the
+// one that saves.
 static void elastic_workers_that_train_again_are_waited_for(void **state)
 {
     (void)state;

@@ -231,6 +231,13 @@ def cut(run, steps):
         steps=steps, bytes_tx=sum(int(r["bytes_tx"]) for r in rows)))
 
 
+def skip(run, step):
+    """A run that skipped a step for an overflow."""
+    with open(run / "steps.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    put_csv(run / "steps.csv", [r | {"skipped": int(int(r["step"]) == step)} for r in rows])
+
+
 def begin(run, second):
     """A run that began at a second of some hour, or later."""
     day, second = divmod(second, 86400)
@@ -308,6 +315,19 @@ def rewritten(kept, out):
     set_in_ini(out / "losses", "[cell quick]\n", "[cell quick]\ntransport = shm\n")
     set_in_runs(out / "losses", "quick", asked={"transport": "shm"}, got={"transport": "tcp"},
                 own_cores=False, oversubscribed=False)
+    # 16 bits round more; a step that only one run skipped
+    one = copy(kept / "wire", out / "rounding", 450, {
+        "fp16": {"step_us": 9000, "off": (1.02, 5)},
+        "bf16_model": {"step_us": 9000, "off": (1.025, 5)},
+        "quick": {"step_us": 9000, "off": (1.04, 5)},
+        "one": {"step_us": 9000, "off": (1.02, 13)}})
+    ring = json.loads((one / "cells/ring/r1/run.json").read_text())
+    for cell in "fp16", "bf16_model", "quick":
+        set_in_runs(one, cell, training=ring["training"])
+    set_in_runs(one, "quick", asked={"wire": "bf16"})
+    set_in_ini(one, "lr = 0.004", "lr = 0.004\nwire = bf16")
+    for run in one.glob("cells/one/r*"):
+        skip(run, 12)
     copy(kept / "baseline", out / "target", 500, {
         "dps": {"step_us": 9000, "off": (1.001, 5)},
         "ring_batch=8": {"step_us": 7000}, "single_batch=4": {"step_us": 12000}})

@@ -235,6 +235,11 @@ MISTAKES = [
     # compare: too few steps, too much allowed, another reference
     ("copies/losses", "fair.py", "FIRST = 20", "FIRST = 4"),
     ("copies/losses", "fair.py", "WITHIN = 2e-3", "WITHIN = 2e-2"),
+    ("copies/rounding", "fair.py", "WITHIN_16 = 3e-2", "WITHIN_16 = 2e-3"),
+    ("copies/rounding", "fair.py", "WITHIN_16 = 3e-2", "WITHIN_16 = 5e-2"),
+    ("copies/rounding", "fair.py", '"precision", "wire", "tp_wire"', '"precision", "tp_wire"'),
+    ("copies/rounding", "fair.py", '"precision", "wire", "tp_wire"', '"wire", "tp_wire"'),
+    ("copies/rounding", "fair.py", "pairs[:odd or FIRST]", "pairs[:FIRST]"),
     ("copies/losses", "fair.py", "abs(x - y) / abs(x) if x", "abs(x - y) if x"),
     ("copies/apart", "fair.py", "x.step % a.every == 0", "x.step % a.every == 1"),
 ]

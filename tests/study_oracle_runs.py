@@ -122,6 +122,7 @@ class Run:
                 "tokens": largest(number(r["tokens"]) for r in of),
                 "time_s": largest(number(r["time_s"]) for r in of),
                 "loss": losses[-1],
+                "skipped": any(r["skipped"] == "1" for r in of),
                 "val_loss": mean(number(r["val_loss"]) for r in of),
                 "train_s": train_s,
                 "loss_smooth": mean(losses[-10:]) if len(losses) > 9 else None,

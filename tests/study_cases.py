@@ -326,7 +326,7 @@ def rewritten(kept, out):
         set_in_runs(one, cell, training=ring["training"])
     set_in_runs(one, "quick", asked={"wire": "bf16"})
     set_in_ini(one, "lr = 0.004", "lr = 0.004\nwire = bf16")
-    for run in one.glob("cells/one/r*"):
+    for run in one.glob("cells/one/r[12]"):
         skip(run, 12)
     copy(kept / "baseline", out / "target", 500, {
         "dps": {"step_us": 9000, "off": (1.001, 5)},
@@ -392,6 +392,10 @@ def rewritten(kept, out):
         begin(one / f"cells/outer/r{k}", 1000 * k + 10)
         begin(one / f"cells/sps/r{k}", 3100 + 100 * k)
         begin(one / f"cells/zero/r{k}", 2 * 86400 + 20000 + 100 * k)
+    one = copy(kept / "baseline", out / "later", 1325)  # than the baseline of another batch
+    set_in_ini(one, "baseline = single", "baseline = ring batch=4")
+    for path in one.glob("cells/*/r[12]"):
+        begin(path, 1000 * int(path.name[1:]) + 50000 * ("batch=8" in path.parent.name))
     # cells that ran once: in turns, though hours passed, but for one after a pause
     one = copy(kept / "links", out / "paused", 1350)
     shaped(one)

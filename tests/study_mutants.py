@@ -148,6 +148,7 @@ MISTAKES = [
      "several = False"),
     # runs that were not in turns, or that were
     ("copies/late", "fair.py", "begin > last and (", "False and ("),
+    ("copies/later", "answer.py", "dict.fromkeys(self.cells + bases)", "self.cells"),
     ("copies/late", "fair.py", "once &= len(", "once &= True or len("),
     ("copies/late", "answer.py", '(86400, "day")', '(8640, "day")'),
     ("copies/paused", "fair.py", "PAUSE = 600", "PAUSE = 6000"),

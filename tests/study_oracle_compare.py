@@ -35,10 +35,9 @@ def distance(a, b):
                         f"the validation losses at step {x['step']}"
         return None, ""
     n, note = min(20, len(a.curve), len(b.curve)), ""
-    for i in range(n):
-        if a.curve[i]["skipped"] != b.curve[i]["skipped"]:
-            n, note = i + 1, f" (only one run skipped step {i + 1}, for an overflow)"
-            break
+    odd = min(a.skipped ^ b.skipped | {n + 1})
+    if odd <= n:
+        n, note = odd, f" (only one run skipped step {odd}, for an overflow)"
     return max(abs(a.curve[i]["loss"] - b.curve[i]["loss"])
                / abs(a.curve[i]["loss"]) for i in range(n)), \
         f"the losses of the first {n} steps{note}"
@@ -46,7 +45,7 @@ def distance(a, b):
 
 def allowed(run):
     """How far rounding may bring two losses apart."""
-    return 3e-2 if "16" in run.set["precision"] + run.set["wire"] else 2e-3
+    return 3e-2 if "16" in run.set["precision"] + run.set.get("wire", "") else 2e-3
 
 
 def lines(study):

@@ -122,11 +122,11 @@ class Run:
                 "tokens": largest(number(r["tokens"]) for r in of),
                 "time_s": largest(number(r["time_s"]) for r in of),
                 "loss": losses[-1],
-                "skipped": any(r["skipped"] == "1" for r in of),
                 "val_loss": mean(number(r["val_loss"]) for r in of),
                 "train_s": train_s,
                 "loss_smooth": mean(losses[-10:]) if len(losses) > 9 else None,
                 "restarts": largest(number(r["restarts"]) for r in of)})
+        self.skipped = {int(r["step"]) for r in rows if r["skipped"] == "1"}
         vals = [p["val_loss"] for p in self.curve if p["val_loss"] is not None]
         self.value |= {
             "step_s": step_s,

@@ -56,6 +56,11 @@ def edit_json(path, change):
     path.write_text(json.dumps(value))
 
 
+def steps_of(run):
+    with open(run / "steps.csv", newline="") as f:
+        return list(csv.DictReader(f))
+
+
 def put_csv(path, rows):
     with open(path, "w", newline="") as f:
         writer = csv.DictWriter(f, list(rows[0]), lineterminator="\n")
@@ -67,8 +72,7 @@ def new_steps(run, luck, step_us, off, trained, staged, joined):
     """Other times, losses and counts for each row of steps.csv. `off` changes the
     losses, from step off[1] on by the factor off[0], `trained` the tokens. Returns the
     bytes sent."""
-    with open(run / "steps.csv", newline="") as f:
-        rows = list(csv.DictReader(f))
+    rows = steps_of(run)
     clock, sent, at_rank = {}, 0, {}
     for r in rows:
         rank, step = r["rank"], int(r["step"])
@@ -224,8 +228,7 @@ def shaped(folder):
 
 def cut(run, steps):
     """A run that ended after fewer steps."""
-    with open(run / "steps.csv", newline="") as f:
-        rows = [r for r in csv.DictReader(f) if int(r["step"]) <= steps]
+    rows = [r for r in steps_of(run) if int(r["step"]) <= steps]
     put_csv(run / "steps.csv", rows)
     edit_json(run / "summary.json", lambda s: s.update(
         steps=steps, bytes_tx=sum(int(r["bytes_tx"]) for r in rows)))
@@ -233,9 +236,8 @@ def cut(run, steps):
 
 def skip(run, step):
     """A run that skipped a step for an overflow."""
-    with open(run / "steps.csv", newline="") as f:
-        rows = list(csv.DictReader(f))
-    put_csv(run / "steps.csv", [r | {"skipped": int(int(r["step"]) == step)} for r in rows])
+    put_csv(run / "steps.csv", [r | {"skipped": int(int(r["step"]) == step)}
+                                for r in steps_of(run)])
 
 
 def begin(run, second):
@@ -248,8 +250,7 @@ def begin(run, second):
 
 def edit_seconds(run, seconds):
     """A run that took this long in all."""
-    with open(run / "steps.csv", newline="") as f:
-        rows = list(csv.DictReader(f))
+    rows = steps_of(run)
     for r in rows:
         r["time_s"] = f"{seconds * int(r['step']) / len(rows) * 2:.6f}"
     put_csv(run / "steps.csv", rows)

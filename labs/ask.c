@@ -248,6 +248,8 @@ static int64_t compute(struct lab *l, const struct part *parts, int n)
     double seconds;
     ask_wants(parts, n, 1, (size_t[]){sizeof seconds});
     memcpy(&seconds, parts[0].p, sizeof seconds);
+    if (seconds > 1e9) // inf - inf would be no time at all
+        refuse("it computes for more than 1e9 s");
     lab_compute(l, seconds);
     return 0;
 }

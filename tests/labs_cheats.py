@@ -219,6 +219,10 @@ def judge_batch(out):
             (folder / "in" / name).mkdir(parents=True)
             (folder / "in" / name / "ring.c").write_text(text)
         (folder / "in/=Ana/wrong.c").write_text(wrong)
+        for name, text in (("Bo\nAna\x1b[2J", right), ("x" * 255, ""),
+                           ("Ti", '#error "\x1b[2J"\n'), ("Vi", "/*" + " " * (2 << 20) + "*/")):
+            (folder / "in" / name).mkdir()
+            (folder / "in" / name / "ring.c").write_text(text)
         for name in ("Di", "Fi", "Gu", os.fsdecode(b"Zo\xeb")):
             (folder / "in" / name).mkdir()
         os.mkfifo(folder / "in/Fi/wrong.c")  # to open it would take for ever
@@ -241,6 +245,8 @@ def judge_batch(out):
     complaints = []
     if first[0] or got != {"'=Ana": (70, 10), "Bo": (70, 0), "Cy": (0, 0), "Di": (0, 0),
                            "Fi": (0, 0), "Gu": (0, 0), "Hal": (0, 0), "eve": (70, 0),
+                           "Bo\\x0aAna\\x1b[2J": (70, 0), "x" * 255: (0, 0), "Ti": (0, 0),
+                           "Vi": (0, 0),
                            "Zo\\udceb": (0, 0)}:
         complaints.append(f"a batch: {got}: {first}")
     elif any("wrong.c is not a regular file" not in rows[name]["note"]
@@ -248,6 +254,8 @@ def judge_batch(out):
         complaints.append(f"a wrong.c that is no file: {rows}")
     elif "error" not in rows["Cy"]["note"] or "not there" not in rows["Di"]["note"]:
         complaints.append(f"a batch does not say why: {rows}")
+    if "\x1b" in first[1] or first[1].count("\n") != len(rows):
+        complaints.append(f"a batch prints what a terminal obeys: {first[1]!r}")
     if "error" not in results["output"]:
         complaints.append(f"Cy's results do not say why: {results}")
     if again[0] or again[1].count("\n") != len(lines) - 3:

@@ -93,7 +93,7 @@ static void a_full_disk_ends_the_job_in_one_line(void **state)
             "offload=disk >/dev/null",
             same);
     assert_status(&j, 1);
-    assert_prints(&j, "offload=disk: 2.3 MiB of state in full: File too large");
+    assert_prints(&j, "offload=disk: 2.0 MiB of state in full: File too large");
     assert_int_equal(count_lines(j.out), 1);
 }
 

@@ -10,8 +10,6 @@ static const struct term rows[] = {
     {"sync", "ddp", "sync=ring, or sync=allreduce"},
     {"sync", "horovod hvd gloo", "sync=ring"},
     {"sync", "mpi nccl mpi4py oneccl", "sync=allreduce"},
-    {"offload", "host cpu", "sync=zero device=cuda"},
-    {"offload", "nvme", "offload=disk"},
     {"sync", "fsdp fsdp2 fully_shard zero3", "sync=zero shard=3"},
     {"sync", "deepspeed zero2", "sync=zero shard=2"},
     {"sync", "zero1 distributed_optimizer ZeroRedundancyOptimizer",
@@ -68,6 +66,8 @@ static const struct term rows[] = {
     {"optimizer", "adam", "optimizer=adamw weight_decay=0"},
     {"optimizer", "muon adafactor sophia", ""},
     {"schedule", "wsd inverse_sqrt polynomial", ""},
+    {"offload", "host cpu", "sync=zero device=cuda"},
+    {"offload", "nvme", "offload=disk"},
 
     {"", "learning_rate", "lr="},
     {"", "backend strategy ddp_backend", "sync="},

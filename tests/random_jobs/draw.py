@@ -77,6 +77,8 @@ def draw_rule(rng):
         job["staging"] = "always"
     if rng.random() < .1:
         job["tensorboard"] = 1
+    if rng.random() < .15:
+        job["offload"] = "disk"
     return job
 
 

@@ -28,11 +28,12 @@ int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
     for (size_t off = 0, n; !rc && off < s->job.n; off += n) {
         float *own[OPTIM_MAX_SLOTS];
         n = piece_at(s, off);
-        rc = offload_take(s->rule.file, s->rule.slots, off, false, &n, own) ||
-                     device_copy(s->job.dev, piece, own[i], n * sizeof *piece) ||
-                     visit(ctx, slot, off, piece, n)
-                 ? -1
-                 : 0;
+        rc =
+            offload_take(s->rule.file, s->rule.slots, off, false, &n, own) ||
+                    device_copy(s->job.dev, piece, own[i], n * sizeof *piece) ||
+                    visit(ctx, slot, off, piece, n)
+                ? -1
+                : 0;
     }
     mem_free(piece);
     return rc;

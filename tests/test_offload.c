@@ -68,8 +68,10 @@ static void train(const struct optim_config *c, size_t n, const char *in_folder,
     for (size_t i = 0; i < n; i++)
         p[i] = (float)sin(0.37 * (double)i);
     for (int step = 1; step <= STEPS; step++) {
-        const struct rule_in in = {
-            .step = step, .lr = 0.02f, .scale = 0.5f, .clip = 1};
+        const struct rule_in in = {.step = step,
+                                   .lr = 0.02f,
+                                   .scale = 0.5f,
+                                   .clip = 1};
         for (size_t i = 0; i < n; i++)
             g[i] = (float)cos(0.11 * (double)i + 1.7 * step);
         assert_int_equal(rule_step(&r, p, g, &in, &norm), 0);
@@ -78,8 +80,9 @@ static void train(const struct optim_config *c, size_t n, const char *in_folder,
         for (size_t at = 0, len; at < n; at += len) {
             float *own[OPTIM_MAX_SLOTS];
             len = n - at < 7777 ? n - at : 7777; // as a reader may ask
-            assert_int_equal(
-                offload_take(r.file, r.slots, at, false, &len, own), 0);
+            assert_int_equal(offload_take(r.file, r.slots, at, false, &len,
+                                          own),
+                             0);
             memcpy(state + (size_t)i * n + at, own[i], len * sizeof *state);
         }
     rule_close(&r);

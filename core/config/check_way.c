@@ -59,16 +59,19 @@ static int check_offload(const struct run *r, const struct backend *b)
                     "tensors, and the file gives parts of them; try: "
                     "optimizer=adamw",
                     rule);
-    if (!strcmp(rule, "sgd") && (r->momentum <= 0 ||
-                                 r->settings.momentum_correction))
-        return fail("offload=disk: optimizer=sgd without momentum has no state; "
-                    "try: leave it out");
+    if (!strcmp(rule, "sgd") &&
+        (r->momentum <= 0 || r->settings.momentum_correction))
+        return fail(
+            "offload=disk: optimizer=sgd without momentum has no state; "
+            "try: leave it out");
     if (strcmp(r->device, "cpu") && !b->shards)
-        return fail("offload=disk: with device=%s only sync=zero updates in the "
-                    "host's memory; try: sync=zero",
-                    r->device);
+        return fail(
+            "offload=disk: with device=%s only sync=zero updates in the "
+            "host's memory; try: sync=zero",
+            r->device);
     if (!*r->out)
-        return fail("offload=disk: the file needs a run's folder; try: out=DIR");
+        return fail(
+            "offload=disk: the file needs a run's folder; try: out=DIR");
     return 0;
 }
 

@@ -232,7 +232,8 @@ static void request(struct offload *o, int buffer, bool write)
     pthread_mutex_unlock(&o->lock);
 }
 
-// Waits until a buffer's piece is there and no longer written. 0, or -1 after fail().
+// Waits until a buffer's piece is there and no longer written. 0, or -1 after
+// fail().
 static int await(struct offload *o, const struct buffer *b)
 {
     pthread_mutex_lock(&o->lock);

@@ -68,8 +68,8 @@ struct rule_ops {
 
 extern const struct rule_ops rule_cpu, rule_cuda;
 
-// Makes the optimiser's state for n elements on the device, zeroed, or with
-// `folder` in a file there (optim/offload.h; the CPU's memory only). Borrows the
+// Makes the optimiser's state for n elements, zeroed: on the device, or with
+// `folder` in a file there (optim/offload.h; with rule_cpu only). Borrows the
 // config. 0, or -1 after fail(); rule_close() must be called in both cases.
 int rule_open(struct rule *r, struct device *d, const struct optim_config *c,
               size_t n, const char *folder);

@@ -317,6 +317,16 @@ static pid_t fork_rank(int fd, int control, int first, int count, size_t stack)
     return 0;
 }
 
+// If memory is short, these processes end, and not the grader.
+static void end_first(void)
+{
+    FILE *f = fopen("/proc/self/oom_score_adj", "we");
+    if (f) {
+        fputs("1000", f);
+        fclose(f);
+    }
+}
+
 // Orders of the grader: a number of a rank to start; ~number: how did this rank
 // end?
 int main(int argc, char **argv)
@@ -330,6 +340,7 @@ int main(int argc, char **argv)
     if (!pids)
         die("no memory for %d ranks", count);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    end_first();
     setvbuf(stdout, NULL, _IONBF, 0);
     while (recv(control, &order, sizeof order, MSG_WAITALL) == sizeof order) {
         int i = order < 0 ? ~order : order, status = 0;

@@ -248,6 +248,8 @@ static int64_t compute(struct lab *l, const struct part *parts, int n)
     double seconds;
     ask_wants(parts, n, 1, (size_t[]){sizeof seconds});
     memcpy(&seconds, parts[0].p, sizeof seconds);
+    if (seconds > 1e9) // inf - inf would be no time at all
+        refuse("it computes for more than 1e9 s");
     lab_compute(l, seconds);
     return 0;
 }
@@ -337,7 +339,8 @@ int64_t ask(struct lab *l, int what, const struct part *parts, int n,
                                     l->alpha_s, l->bytes_per_s};
     struct part with[16] = {{&place, sizeof place, PART_IN}};
     CHECK(n < 16);
-    memcpy(with + 1, parts, (size_t)n * sizeof *parts);
+    for (int i = 0; i < n; i++)
+        with[i + 1] = parts[i];
     free_parts(c); // of a call that a killed rank has left by a jump
     c->fresh = false;
     struct message m = {.kind = MESSAGE_DONE};

@@ -245,13 +245,13 @@ bool lab_speed(struct lab_case *k, double is, double ought, const char *fmt,
     va_start(ap, fmt);
     note(k, fmt, ap);
     va_end(ap);
-    k->part = part < 0 ? 0 : part < k->part ? part : k->part;
+    k->part = !(part > 0) ? 0 : part < k->part ? part : k->part;
     return false;
 }
 
 bool lab_failed(const struct lab_case *k)
 {
-    return k->failed;
+    return k->failed && !(k->part > 0);
 }
 
 bool lab_clean(struct lab_case *k, const struct lab_run *run)

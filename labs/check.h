@@ -101,7 +101,8 @@ bool lab_want(struct lab_case *k, bool ok, const char *fmt, ...)
 // student should see of it, as text. NULL: nowhere, or it is written already.
 FILE *lab_log(struct lab_case *k);
 
-// Whether a condition of the test did not hold.
+// Whether the test has no points any more, so that further cases change
+// nothing. A test that was only too slow may lose more.
 bool lab_failed(const struct lab_case *k);
 
 // A condition on speed: `is` must be at most 1.05 times `ought`, in seconds.

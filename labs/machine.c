@@ -16,6 +16,15 @@ static struct virtual_rank *rank_of(const struct lab *l)
     return m->rank;
 }
 
+// A rank's number on the cluster. Another thread's ranks cannot be reached.
+static int peer_of(const struct lab *l, int peer)
+{
+    int ranks = l->workers + l->servers;
+    bool thread = peer >= 0 && peer < ranks;
+    int past = peer < 0 ? 0 : virtual_ranks(rank_of(l)) - ranks;
+    return peer + (thread ? others(l) : past);
+}
+
 // Reads both ends of a buffer. So a wrong buffer crashes in the student's call,
 // and not later when the message is copied.
 static void touch(const void *p, size_t bytes)
@@ -30,7 +39,7 @@ static int machine_isend(struct lab *l, int to, const void *p, size_t bytes,
 {
     struct virtual_req q;
     touch(p, bytes);
-    int err = virtual_isend(rank_of(l), to + others(l), p, bytes, &q);
+    int err = virtual_isend(rank_of(l), peer_of(l, to), p, bytes, &q);
     *r = (struct lab_req){q.op, err};
     return err;
 }
@@ -39,7 +48,7 @@ static int machine_irecv(struct lab *l, int from, void *p, size_t bytes,
                          struct lab_req *r)
 {
     struct virtual_req q;
-    int err = virtual_irecv(rank_of(l), from + others(l), p, bytes, &q);
+    int err = virtual_irecv(rank_of(l), peer_of(l, from), p, bytes, &q);
     *r = (struct lab_req){q.op, err};
     return err;
 }

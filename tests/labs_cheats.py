@@ -61,6 +61,24 @@ CHEATS = {
                       'nop\\n.section .b"))) = 1;', "(void)x;",
                       "the attribute section"),
     "labels_a_name": ('int count(void) __asm__("fork");', "count();", "assembler"),
+    "takes_other_lines_with_a_sanitizer": (
+        '#ifdef __SANITIZE_ADDRESS__\n#define ring_bytes none\n#define lab_exchange right\n'
+        '#include "{tree}/labs/04-ring/reference.c"\n#undef lab_exchange\n'
+        "#define FIRST return right(l, v, n);\n#else\n#define FIRST\n#endif", "FIRST",
+        None),
+    "spreads_an_attribute": ("static const unsigned char x[]\n__attribute__\n((\nsection("
+                             '".text.hot.x"))) = {{0xc3}};', "(void)x;",
+                             "the attribute section"),
+    "has_a_new_attribute": ('[[__gnu__::__section__(".text.hot.x")]]\nstatic const '
+                            "unsigned char x[] = {{0xc3}};", "(void)x;",
+                            "the attribute __section__"),
+    "makes_a_directive": ('#define HASH #\nHASH include "/etc/passwd"', "",
+                          "has the include"),
+    "embeds": ('static const char x[] = {{\n#embed "/etc/passwd"\n}};', "(void)x;",
+               "an #embed"),
+    "computes_for_ever": ("", "lab_compute(l, 1e300 * 1e300);", 0),
+    "jumps": ("", "void *b[5];\n    if (__builtin_setjmp(b) == 0)\n        "
+              "__builtin_longjmp(b, 1);", None),
     "moves_a_stream": ("#include <stdio.h>", "stderr->_fileno = 3;", "_fileno"),
     "calls_data": ("static const unsigned char x[] = {{0xc3}};",
                    "((void (*)(void))(unsigned long)x)();", "casts to a function"),
@@ -201,6 +219,10 @@ def judge_batch(out):
             (folder / "in" / name).mkdir(parents=True)
             (folder / "in" / name / "ring.c").write_text(text)
         (folder / "in/=Ana/wrong.c").write_text(wrong)
+        for name, text in (("Bo\nAna\x1b[2J", right), ("x" * 255, ""),
+                           ("Ti", '#error "\x1b[2J"\n'), ("Vi", "/*" + " " * (2 << 20) + "*/")):
+            (folder / "in" / name).mkdir()
+            (folder / "in" / name / "ring.c").write_text(text)
         for name in ("Di", "Fi", "Gu", os.fsdecode(b"Zo\xeb")):
             (folder / "in" / name).mkdir()
         os.mkfifo(folder / "in/Fi/wrong.c")  # to open it would take for ever
@@ -223,6 +245,8 @@ def judge_batch(out):
     complaints = []
     if first[0] or got != {"'=Ana": (70, 10), "Bo": (70, 0), "Cy": (0, 0), "Di": (0, 0),
                            "Fi": (0, 0), "Gu": (0, 0), "Hal": (0, 0), "eve": (70, 0),
+                           "Bo\\x0aAna\\x1b[2J": (70, 0), "x" * 255: (0, 0), "Ti": (0, 0),
+                           "Vi": (0, 0),
                            "Zo\\udceb": (0, 0)}:
         complaints.append(f"a batch: {got}: {first}")
     elif any("wrong.c is not a regular file" not in rows[name]["note"]
@@ -230,6 +254,8 @@ def judge_batch(out):
         complaints.append(f"a wrong.c that is no file: {rows}")
     elif "error" not in rows["Cy"]["note"] or "not there" not in rows["Di"]["note"]:
         complaints.append(f"a batch does not say why: {rows}")
+    if "\x1b" in first[1] or first[1].count("\n") != len(rows):
+        complaints.append(f"a batch prints what a terminal obeys: {first[1]!r}")
     if "error" not in results["output"]:
         complaints.append(f"Cy's results do not say why: {results}")
     if again[0] or again[1].count("\n") != len(lines) - 3:
@@ -415,6 +441,40 @@ def judge_output():
     return []
 
 
+def judge_threads(out):
+    """A rank's thread sends nothing to another thread, where the grader's own messages are."""
+    text = (TOP / "labs/05-overlap/reference.c").read_text()
+    text = text.replace("return s->join(l, s);",
+                        "return lab_send(l, l->rank + l->workers, s, 4) || s->join(l, s);")
+    text = text.replace("    for (int i = 0; i < s->count; i++) {\n        int b;",
+                        "    float got;\n    if (lab_recv(l, l->rank - l->workers, &got, 4))\n"
+                        "        return -1;\n    for (int i = 0; i < s->count; i++) {\n"
+                        "        int b;")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "build").symlink_to(pathlib.Path(out).resolve())
+        (folder / "overlap.c").write_text(text)
+        said = run_job(TOP / "labs/grade", "5", folder / "overlap.c", "--out", folder)[1]
+    return [] if "the ranks are 0 to" in said else [f"a message to another thread: {said}"]
+
+
+def judge_waiting():
+    """A test whose processes all sleep ends early, and one that works does not."""
+    complaints, was = [], run.STUCK_S
+    run.STUCK_S = 3
+    with tempfile.TemporaryDirectory() as folder:
+        for words, ended in (("exec sleep 600", True),
+                             ("for i in 1 2 3 4 5 6 7; do sleep 1; expr 1 : 1; done", False)):
+            program = pathlib.Path(folder) / "waits"
+            program.write_text(f"#!/bin/sh\n{words}\n")
+            program.chmod(0o700)
+            result = run.run_test(build.Program(program, program), "any")
+            if ("did nothing" in result.said) != ended or result.seconds > 60:
+                complaints.append(f"{words}: {result.seconds} s: {result.said}")
+    run.STUCK_S = was
+    return complaints
+
+
 def judge_orphans():
     """A process that a test started ends when the test ends."""
     with tempfile.TemporaryDirectory() as folder:
@@ -441,7 +501,7 @@ def judge_cheats(out):
 
 def main():
     out = sys.argv[1]
-    complaints = judge_cheats(out) + judge_guard() + judge_orphans() + judge_output()
+    complaints = judge_cheats(out) + judge_guard() + judge_waiting() + judge_threads(out) + judge_orphans() + judge_output()
     complaints += judge_allowed() + judge_pages(out)
     complaints += judge_commands() + judge_batch(out) + judge_gradescope()
     complaints += judge_no_filter(out)

@@ -104,7 +104,13 @@ static bool make(struct lab_case *k, const struct map *m, const char *text,
     int err = shard_make(s, m->n, m->slice, m->servers, index);
     return lab_want(k, err == 0 && s->rows >= 0 && s->rows <= MOST,
                     "%s: shard_make() of server %d returned %d, with %d rows",
-                    text, index, err, s->rows);
+                    text, index, err, s->rows) &&
+           lab_want(k,
+                    s->n == m->n && s->slice == m->slice &&
+                        s->servers == m->servers && s->index == index,
+                    "%s: shard_make() of server %d has other values of n, "
+                    "slice, servers or index than it was called with",
+                    text, index);
 }
 
 // Gets the server's part of a row, which must be within the vector.
@@ -279,6 +285,20 @@ static float number(int rank, size_t i)
     return (float)(rank * 7 + (int)(i % 31));
 }
 
+// Whether all slices are in the vector, and in their servers' memory.
+static bool all_inside(struct job *j, const struct shard *s, int servers)
+{
+    struct slice is;
+    for (int i = 0; i < servers; i++)
+        for (int row = 0; row < s[i].rows; row++)
+            if (!part(j->test, &s[i], "an exchange", row, &is) ||
+                !lab_want(j->test, is.local <= MOST - is.n,
+                          "an exchange: row %d of server %d has local = %zu",
+                          row, i, is.local))
+                return false;
+    return true;
+}
+
 // Every rank is a worker and a server. It sends every other server the elements
 // of that server's shard, adds the elements that it receives for its own shard,
 // and sends the sums back.
@@ -287,6 +307,8 @@ static int exchange(struct lab *l, struct job *j, const struct shard *s,
 {
     int me = l->rank, w = l->workers;
     float *v = j->v[me], *own = j->own[me], *in = j->in[me];
+    if (!all_inside(j, s, w))
+        return -1;
     for (int hop = 1; hop < w; hop++)
         for (int row = 0; row < mine->rows; row++) {
             int to = (me + hop) % w, from = (me + w - hop) % w;

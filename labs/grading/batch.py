@@ -8,6 +8,7 @@ RESULTS/NAME.json, one for each student, with all messages, and a table of simil
 
 import concurrent.futures
 import csv
+import hashlib
 import json
 import multiprocessing
 import os
@@ -20,10 +21,11 @@ from . import build, score, similar
 
 class Student:
     """What one student has handed in: paths by the name of the file that was asked for.
-    Bytes of the name that are no text are written as \\udcNN."""
+    Bytes of the name that are no text are written as \\udcNN, line breaks as \\x0a."""
 
     def __init__(self, name):
-        self.name = name.encode(errors="backslashreplace").decode()
+        text = name.encode(errors="backslashreplace").decode()
+        self.name = score.visible(text.replace("\n", "\\x0a"))
         self.paths, self.version = {}, {}
 
     def take(self, file, path, version=0):
@@ -51,6 +53,13 @@ def students(folder, files):
 def cell(text):
     """A text that a spreadsheet takes for a text, not for a formula."""
     return "'" + text if text[:1] in ("=", "+", "-", "@", "\t") else text
+
+
+def result_name(name):
+    """The name of a student's results: a folder's name with .json may be too long."""
+    text = name if len(name.encode()) < 250 else \
+        f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return f"{text}.json"
 
 
 def stay_apart(cores):
@@ -109,7 +118,8 @@ def grade_student(its, builder, about, student, seed):
     broken, note = break_points(builder, tests, student.paths.get("wrong.c"))
     points = [row.points for row in rows]
     notes = "; ".join(text for text in (why(rows, refused), note) if text)
-    return [cell(student.name), sum(points), *points, broken, cell(notes)], \
+    return [cell(student.name), sum(points), *points, broken,
+            cell(score.visible(notes))], \
         score.gradescope(about, rows, refused, path)
 
 
@@ -171,7 +181,7 @@ def run(its, builder, about, args):
                 name = under_way[one].name
                 try:
                     row, result = one.result()
-                    (results / f"{name}.json").write_text(
+                    (results / result_name(name)).write_text(
                         json.dumps(result, indent=1) + "\n")
                 except Exception as e:  # one student's files end no batch
                     print(f"{name:<24} not graded: {type(e).__name__}: {e}; try: the same "

@@ -47,11 +47,16 @@ ALLOWED = """
 SECTIONS = """.text .text.unlikely .text.hot .text.startup .text.exit .text.*.[a-z]*
     .text.sorted.* .text.unlikely.* .data* .bss* .rodata .rodata.* .eh_frame* .comment*
     .note* .debug* .group* .llvm* .tdata* .tbss*""".split()
+# What compilers add for the sanitizers.
+SANITIZERS = ["__asan_*", "__ubsan_*", "__odr_asan*"]
+# These give a file memory that lab_alloc() has not counted.
+UNCOUNTED = ["sscanf", "__isoc??_sscanf"]
 VARIABLES = ".data* .bss* .tdata* .tbss*".split()
 
 # Attributes that change neither names nor places.
 ATTRIBUTES = """unused noinline always_inline const pure format printf aligned packed
-    warn_unused_result hot cold nonnull fallthrough may_alias flatten""".split()
+    warn_unused_result hot cold nonnull fallthrough may_alias flatten gnu maybe_unused
+    nodiscard""".split()
 WORDS = {
     "asm": "assembler", "__asm": "assembler", "__asm__": "assembler",
     "_fileno": "the inside of a stream", "_Pragma": "a pragma",
@@ -75,6 +80,7 @@ def fits(name, patterns):
 PIECES = re.compile(r'(?P<raw>\b(?:u8|[uUL])?R")|"(?:\\.|[^"\\\n])*"|'
                     r"'(?:\\.|[^'\\\n])*'|(?P<comment>//[^\n]*|/\*.*?\*/)", re.S)
 RENAMES_LINES = re.compile(r"^[\s\0]*(?:#|%:)[\s\0]*(?:line\b|\d)", re.M)
+EMBEDS = re.compile(r"^[\s\0]*(?:#|%:)[\s\0]*embed\b", re.M)
 
 
 def judge_directives(source, name):
@@ -93,9 +99,11 @@ def judge_directives(source, name):
             refuse(piece.start(), "a raw string")
         return re.sub(r"[^\n]", " ", piece[0]) if piece["comment"] else piece[0]
 
-    found = RENAMES_LINES.search(PIECES.sub(blank, text))
-    if found:
-        refuse(found.end(), "a #line")
+    text = PIECES.sub(blank, text)
+    for pattern, what in ((RENAMES_LINES, "a #line"), (EMBEDS, "an #embed")):
+        found = pattern.search(text)
+        if found:
+            refuse(found.end(), what)
 
 
 def own_lines(text, name):
@@ -115,13 +123,19 @@ def without_strings(line):
     return re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'', '""', line)
 
 
-def judge_attributes(where, line):
-    for inside in re.findall(r"__attribute(?:__)?\s*(\(\(.*?\)\))", line):
-        for word in re.findall(r"[A-Za-z_]\w*", inside):
-            if word.strip("_") not in ATTRIBUTES:
-                raise Refused(f"{where} has the attribute {word}; try: a plain function")
-    if re.search(r"\[\[\s*gnu", line):
-        raise Refused(f"{where} has an attribute; try: a plain function")
+def judge_attributes(words, places, name):
+    """Refuse attributes that are not in ATTRIBUTES, on however many lines."""
+    for i, word in enumerate(words):
+        depth = 0
+        begins = word in ("__attribute", "__attribute__") or words[i:i + 2] == ["[", "["]
+        for k in range(i + 1, len(words)) if begins else ():
+            depth += (words[k] in "([") - (words[k] in ")]")
+            if words[k][0].isalpha() or words[k][0] == "_":
+                if words[k].strip("_") not in ATTRIBUTES:
+                    raise Refused(f"{name}:{places[k]} has the attribute {words[k]}; try: a "
+                                  "plain function")
+            if depth <= 0:
+                break
 
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"\"|\S")
@@ -139,14 +153,9 @@ def function_types(text):
     return names
 
 
-def judge_functions(lines, name):
+def judge_functions(words, places, name):
     """Refuse casts of data to functions, and unions of both. There are other ways to call
     data, which crash: it cannot be executed."""
-    words, places = [], []
-    for number, line in lines:
-        found = TOKEN.findall(line)
-        words += found
-        places += [number] * len(found)
     text = " ".join(words) + " "
     its = "|".join(sorted(function_types(text)))
     types = rf"(?:const |volatile )*(?:{its}) (?:\( [^;{{}}]*\) )?"
@@ -159,19 +168,22 @@ def judge_functions(lines, name):
 
 
 def judge_words(text, name):
-    """Refuse assembler, attributes, pragmas, and casts of data to functions. `text`: the
+    """Refuse assembler, attributes, directives, and casts of data to functions. `text`: the
     preprocessor's output."""
-    lines = [(number, without_strings(line)) for number, line in own_lines(text, name)]
-    judge_functions(lines, name)
-    for number, line in lines:
-        where = f"{name}:{number}"
-        pragma = re.match(r"\s*#\s*pragma\s+(.*)", line)
-        if pragma and not PRAGMAS.match(pragma[1]):
-            raise Refused(f"{where} has the pragma {pragma[1]}; try: plain C")
-        for word in re.findall(r"[A-Za-z_]\w*", line):
+    words, places = [], []
+    for number, line in own_lines(text, name):
+        line = without_strings(line)
+        found = TOKEN.findall(line)
+        words += found
+        places += [number] * len(found)
+        directive = re.match(r"\s*(?:#|%:)\s*(\w*\s*)(.*)", line)
+        if directive and not (directive[1].strip() == "pragma" and PRAGMAS.match(directive[2])):
+            raise Refused(f"{name}:{number} has the {directive[1]}{directive[2]}; try: plain C")
+        for word in found:
             if word in WORDS:
-                raise Refused(f"{where} uses {word}: {WORDS[word]}; try: plain C")
-        judge_attributes(where, line)
+                raise Refused(f"{name}:{number} uses {word}: {WORDS[word]}; try: plain C")
+    judge_attributes(words, places, name)
+    judge_functions(words, places, name)
 
 
 def line_of(symbol, source):
@@ -182,12 +194,17 @@ def line_of(symbol, source):
     return ""
 
 
-def judge_symbols(listed, name, source, wanted):
-    """Refuse by nm's list what a file calls and defines."""
-    found = []
+def judge_symbols(listed, name, source, lab, more):
+    """Refuse by nm's list what a file calls and defines. `more`: names that are allowed."""
+    found, wanted = [], lab.functions
     for line in listed.splitlines():
         kind, symbol = line.split()[-2:]
         where = name + line_of(symbol, source)
+        if lab.frame and fits(symbol, UNCOUNTED):
+            raise Refused(f"{where} uses {symbol}, whose memory is not counted; try: "
+                          "strtol, strtod")
+        if fits(symbol, more):
+            continue
         if kind in "Uwv" and not fits(symbol, ALLOWED):
             raise Refused(f"{where} uses {symbol}, which a lab's file may not; try: {TRY}")
         if kind in "iu":

@@ -15,6 +15,7 @@ import tempfile
 import time
 
 WALL_S = 600  # usually the limit of 5 s of processor time ends a test earlier
+STUCK_S = 20  # without any work on any of a test's processes
 MOST = 65536  # bytes of a result, and of the output that is shown
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=99:allocator_may_return_null=1:"
@@ -48,6 +49,35 @@ def read_all(fd):
     return text.decode(errors="replace")
 
 
+def work_of(group):
+    """What the processes of a group have done: equal if they all sleep in between."""
+    done = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(words[2]) == group:  # state, parent, group, .. utime, stime
+            done.append((path, words[11:13]) if words[0] in "SZ" else object())
+    return done
+
+
+def await_end(process):
+    """The status of a test's process. None if it lasts too long, or if all processes of its
+    group wait for each other."""
+    began = since = time.monotonic()
+    was = None
+    while time.monotonic() < since + STUCK_S:
+        try:
+            return process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            pass
+        work = work_of(process.pid)
+        if work != was and time.monotonic() < began + WALL_S:
+            was, since = work, time.monotonic()
+    return None
+
+
 def place_of(program, printed):
     """" in f(), ring.c:12": the first address of a sanitizer's report that is in the
     student's file."""
@@ -72,7 +102,7 @@ def why_it_ended(status, printed, program):
     if found:
         return f"crashed: {found[1]}{place_of(program, printed)}"
     if status is None:
-        return f"did not end within {WALL_S} s"
+        return f"did nothing for {STUCK_S} s, or lasted {WALL_S} s; try: end every function"
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         return "used more than 5 s of processor time; try: look for an endless loop"
     if status == -signal.SIGXFSZ:
@@ -102,10 +132,7 @@ def run_test(program, test, trace=None, csv=None, seed=0):
             pass_fds=[fd for fd in fds if fd])
         os.close(to)
         os.close(its)
-        try:
-            status = process.wait(timeout=WALL_S)
-        except subprocess.TimeoutExpired:
-            status = None
+        status = await_end(process)
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:

@@ -2,9 +2,15 @@
 
 import argparse
 import hashlib
+import re
 import tempfile
 
 from . import build, page, run
+
+
+def visible(text):
+    """A student's text as a terminal may show it: it could move the cursor, or hide lines."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda m: f"\\x{ord(m[0]):02x}", text)
 
 
 class Row:

@@ -2,6 +2,6 @@
 # that a server with its own link receives.
 
 load "style.gp"
-set title "Bytes of a step: sent by a worker, received by a server"
+set title "Bytes of a step that a worker sends"
 set xlabel "MiB, payload"
 load "bars.gp"

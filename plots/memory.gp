@@ -1,6 +1,6 @@
 # memory.gp - peak memory of a worker and of a server.
 
 load "style.gp"
-set title "Peak memory of the worker, and of the server, that has most"
+set title "Highest peak of memory"
 set xlabel "MiB" . below
 load "bars.gp"

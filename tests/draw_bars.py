@@ -99,6 +99,9 @@ def bytes_(m):
              [m.cells[i][0] for i in range(m.n)], name="bytes")
     laws_are(m, figure, [(w["law"] / MIB, i - .17) for i, (_, w) in enumerate(m.cells)],
              "bytes")
+    named = [t for *_, t in figure.texts if "server" in t] + [k for k, *_ in figure.keys]
+    assert any("server, received" in t for t in named) == bool(servers), named
+    assert bool(servers) or not any("server" in t for t in named), named
 
 
 def stacked(parts, row, half):

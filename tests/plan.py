@@ -108,14 +108,15 @@ def judge_idle(plan):
 
 
 def judge_objects(plan):
-    one, two, late, link, twice, epochs = plan.ask(
+    one, two, late, link, twice, epochs, spare = plan.ask(
         ["sync=ring", "workers=2", "batch=2", "lr_scale=linear", "base_batch=2",
          "lr=0.001", "min_lr=0.001", "dropout=0.1"],
         ["batch=4", "lr=0.002", "min_lr=0.002", "dropout=0.1"],
         ["sync=dps", "workers=3", "consistency=ssp:2", "save=2"],
         ["sync=ring", "workers=2", "vocab_size=256", "net=unshaped"],
         ["sync=ring", "workers=2", "mistake_two_updates=1"],
-        ["sync=outer", "workers=2", "every=7"])
+        ["sync=outer", "workers=2", "every=7"],
+        ["sync=dps", "workers=3", "backup=1"])
     masks = one["training"].pop("workers"), two["training"].pop("workers")
     assert masks == ("2", "1"), masks
     assert one["training"] == two["training"], (one["training"], two["training"])
@@ -123,6 +124,7 @@ def judge_objects(plan):
     assert one["task"] == late["task"] | {"dropout": "0.1"}, (one["task"], late["task"])
     way = late["way"]
     assert (way["servers"], way["beside"], way["promise"]) == (3, True, "ssp:2"), way
+    assert (link["way"]["promise"], spare["way"]["promise"]) == ("", "backup")
     assert "shard" in way["ignores"] and "wire" not in way["ignores"], way
     assert late["law"]["bytes_tx"] is None, late["law"]  # the data gives the vocabulary
     assert link["law"]["bytes_tx"] > 0, link["law"]

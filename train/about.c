@@ -63,15 +63,16 @@ static void add_way(struct manifest *m, const struct about *a)
 {
     const struct run *r = a->effective;
     char promise[CONFIG_PATH];
-    const char *consistency =
+    const char *late = // if which gradients count depends on who is late
         key_show(key_find(&run_keys, "consistency"), &r->settings, promise);
-    bool bsp = r->settings.consistency.kind == CONSISTENCY_BSP;
+    if (r->settings.consistency.kind == CONSISTENCY_BSP)
+        late = r->settings.backup ? "backup" : "";
     manifest_begin(m, "way");
     manifest_number(m, "servers", run_law_servers(r));
     manifest_bool(m, "beside", run_law_beside(r, a->world));
     manifest_bool(m, "apart", backend_find(r->sync)->apart);
     manifest_number(m, "every", r->settings.every);
-    manifest_text(m, "promise", bsp ? "" : consistency);
+    manifest_text(m, "promise", late);
     manifest_number(m, "parts", parts_of(r));
     manifest_number(m, "stages", mesh_size(&r->mesh, MESH_PP));
     manifest_number(m, "slices", mesh_size(&r->mesh, MESH_TP));

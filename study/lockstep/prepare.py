@@ -153,7 +153,7 @@ def bytes(study):  # pylint: disable=redefined-builtin
                             name="law"))
     return bars(found + servers + laws, names(cells),
                 [("#777777", "worker (colour: backend)"), *keys] +
-                [(SERVER, "server")] * bool(servers),
+                [(SERVER, "server, received")] * bool(servers),
                 law="law for a worker", right=True)
 
 

@@ -413,7 +413,7 @@ static int measure_update(struct ops *o)
         (struct half_copy){.format = o->format, .at = take(o, n, o->size)};
     int rc = o->f && o->g && o->copy.at ? 0 : -1;
     if (!rc)
-        rc = rule_open(&o->rule, o->dev, &adamw, n);
+        rc = rule_open(&o->rule, o->dev, &adamw, n, NULL);
     if (!rc)
         rc = line(o, "norm and AdamW", update, 0, bytes * (double)n);
     rule_close(&o->rule);

@@ -68,7 +68,7 @@ static int open_owner(struct sync *s)
     size_t n = s->job.n, others = (size_t)s->job.cluster->world - 1;
     size_t landing = OWNER_SETS * others * piece_at(s, 0);
     if (device_open(&d->host, "cpu") ||
-        rule_open(&d->rule, d->host, s->job.optim, n))
+        rule_open(&d->rule, d->host, s->job.optim, n, NULL))
         return -1;
     d->losses = mem_alloc(others + 1, sizeof *d->losses);
     if (landing)

@@ -19,6 +19,8 @@
 
 static const double strays_s = 30;
 
+enum { STACK = 8 << 20, LEAST_STACK = 1 << 20 }; // 8 MiB: Linux's default
+
 // mpirun waits by select(), and aborts at a file descriptor of 1024: whoever
 // connects often enough could end the job.
 static void limit_files(void)
@@ -28,6 +30,24 @@ static void limit_files(void)
         return;
     most.rlim_cur = FD_SETSIZE;
     setrlimit(RLIMIT_NOFILE, &most);
+}
+
+// A thread's stack has the size of this limit. If it is small, libraries end by
+// SIGSEGV. Returns 0, or -1 after a line to stderr.
+static int widen_stack(void)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_STACK, &most) || most.rlim_cur >= STACK)
+        return 0;
+    most.rlim_cur = most.rlim_max < STACK ? most.rlim_max : STACK;
+    if (most.rlim_cur >= LEAST_STACK && !setrlimit(RLIMIT_STACK, &most))
+        return 0;
+    dprintf(2,
+            "the limit of the stack is %llu KiB, a worker needs %d KiB; try: "
+            "ulimit -s %d\n",
+            (unsigned long long)most.rlim_max >> 10, LEAST_STACK >> 10,
+            STACK >> 10);
+    return -1;
 }
 
 struct place {
@@ -47,6 +67,8 @@ static int prepare(void *arg)
         cores_take(what->cores);
     if (what->kind == JOB_MPIRUN)
         limit_files();
+    if (widen_stack())
+        return PROCESS_NO_PROGRAM;
     sigprocmask(SIG_UNBLOCK, place->blocked, NULL);
     signal(SIGXFSZ, SIG_DFL); // Open MPI hangs if it is ignored
     return 0;

@@ -439,6 +439,26 @@ static int fail_with_cause(struct job *j)
     return rc;
 }
 
+// An elastic job has ended. Returns 0 if a worker has reached the end of the
+// run, or -1 after fail() with the cause of a loss.
+static int fail_lost(struct job *j)
+{
+    const struct child *worst = NULL;
+    char why[CHILD_LINE];
+    for (const struct child *c = j->children; c < j->children + j->n; c++) {
+        if (c->kind == JOB_SERVER)
+            continue;
+        if (c->status == 0)
+            return 0;
+        if (!worst || child_guilt(c) > child_guilt(worst))
+            worst = c;
+    }
+    fail_with(j, worst->name, worst->status, worst->last, "");
+    snprintf(why, sizeof why, "%s", fail_message());
+    j->crashed = true;
+    return fail("no worker reached the end of the run; %s", why);
+}
+
 int job_run(struct job *j)
 {
     reap(j);
@@ -454,13 +474,7 @@ int job_run(struct job *j)
         return fail_with_cause(j);
     if (mpirun_done(&j->mpi))
         return 0;
-    for (int i = 0; i < j->n; i++) {
-        const struct child *c = &j->children[i];
-        if (c->kind != JOB_SERVER && c->status == 0)
-            return 0;
-    }
-    j->crashed = true;
-    return fail("no worker reached the end of the run");
+    return fail_lost(j);
 }
 
 bool job_crashed(const struct job *j)

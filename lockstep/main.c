@@ -7,6 +7,7 @@
 #include "launch/study.h"
 #include "lockstep/commands.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // In the order of --help.
@@ -101,6 +102,9 @@ static const struct command *find(const char *name)
 
 int main(int argc, char **argv)
 {
+    // `env -i`: mpirun looks for ssh in PATH alone, and not where sh would
+    if (!getenv("PATH"))
+        setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
     if (argc < 2) {
         help(stderr);
         return 2;

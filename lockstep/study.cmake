@@ -46,9 +46,6 @@ if(Python3_FOUND)
                                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endforeach()
-  set_tests_properties(${tests} ${long} PROPERTIES TIMEOUT 300 LABELS jobs
-                                                   SKIP_RETURN_CODE 77)
-  foreach(test ${long}) # on a busy machine
-    set_tests_properties(${test} PROPERTIES TIMEOUT 900)
-  endforeach()
+  set_tests_properties(${tests} ${long} PROPERTIES TIMEOUT 900 # on a busy machine
+                                                   LABELS jobs SKIP_RETURN_CODE 77)
 endif()

@@ -97,7 +97,7 @@ static int outer_broadcast(struct sync *s, int slot, float *v)
 {
     struct outer *o = s->state;
     CHECK(slot == SYNC_PARAMS); // each worker loads its own slots
-    if (members_broadcast(s, v))
+    if (members_broadcast(s, v, s->job.n))
         return -1;
     if (o->start)
         memcpy(o->start, v, s->job.n * sizeof *v);

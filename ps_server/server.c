@@ -66,7 +66,10 @@ static int message(struct server *s, int rank, const struct ps_head *h,
     if (h->kind != PS_BYE && !s->running)
         return fail("%s before all workers are here", ps_kind_name(h->kind));
     rendezvous_heard(s->rendezvous, rank);
-    s->begun |= h->kind == PS_STEP || h->kind == PS_PUSH || h->kind == PS_CLAIM;
+    if (h->kind == PS_STEP || h->kind == PS_PUSH || h->kind == PS_CLAIM) {
+        s->begun = true;
+        rendezvous_back(s->rendezvous, rank);
+    }
     switch (h->kind) {
     case PS_SET:
         return vectors_set(s, rank, h, (*data)->data);

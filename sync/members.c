@@ -46,9 +46,9 @@ int members_await(struct sync *s, uint64_t ticket)
     return 0;
 }
 
-int members_broadcast(struct sync *s, float *v)
+int members_broadcast(struct sync *s, float *v, size_t n)
 {
-    struct group_vector all = group_floats(v, s->job.n);
+    struct group_vector all = group_floats(v, n);
     uint64_t ticket;
     if (!s->group)
         return 0;
@@ -62,5 +62,5 @@ int members_broadcast(struct sync *s, float *v)
 int members_copy(struct sync *s, int slot, float *v)
 {
     return s->ops->broadcast ? s->ops->broadcast(s, slot, v)
-                             : members_broadcast(s, v);
+                             : members_broadcast(s, v, s->job.n);
 }

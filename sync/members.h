@@ -21,9 +21,9 @@ int members_open(struct sync *s, const struct members_need *need);
 // after fail().
 int members_await(struct sync *s, uint64_t ticket);
 
-// Copy worker 0's v (job.n elements) to v on every worker, over s->group.
-// Without a group it does nothing. 0, or -1 after fail().
-int members_broadcast(struct sync *s, float *v);
+// Copy worker 0's v (n elements) to v on every worker, over s->group. Without a
+// group it does nothing. 0, or -1 after fail().
+int members_broadcast(struct sync *s, float *v, size_t n);
 
 // The same for slot `slot` of the state or for SYNC_PARAMS, by the strategy's
 // own broadcast() if it has one.

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
+#include "optim/offload.h"
 #include "sync/members.h"
 
 #include <stdio.h>
@@ -24,13 +25,15 @@ int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
     float *piece = mem_alloc(piece_at(s, 0), sizeof *piece);
     if (!piece)
         return -1;
-    for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
-        size_t n = piece_at(s, off);
-        rc = device_copy(s->job.dev, piece, s->rule.slots[i] + off,
-                         n * sizeof *piece) ||
-                     visit(ctx, slot, off, piece, n)
-                 ? -1
-                 : 0;
+    for (size_t off = 0, n; !rc && off < s->job.n; off += n) {
+        float *own[OPTIM_MAX_SLOTS];
+        n = piece_at(s, off);
+        rc =
+            offload_take(s->rule.file, s->rule.slots, off, false, &n, own) ||
+                    device_copy(s->job.dev, piece, own[i], n * sizeof *piece) ||
+                    visit(ctx, slot, off, piece, n)
+                ? -1
+                : 0;
     }
     mem_free(piece);
     return rc;
@@ -38,14 +41,16 @@ int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
 
 int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx)
 {
-    float *v = s->rule.slots[i];
     float *piece = mem_alloc(piece_at(s, 0), sizeof *piece);
     int rc = piece ? 0 : -1;
-    for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
-        size_t n = piece_at(s, off);
-        rc = visit(ctx, slot, off, piece, n);
+    for (size_t off = 0, n; !rc && off < s->job.n; off += n) {
+        float *own[OPTIM_MAX_SLOTS];
+        n = piece_at(s, off);
+        rc = offload_take(s->rule.file, s->rule.slots, off, true, &n, own);
         if (!rc)
-            rc = device_copy(s->job.dev, v + off, piece, n * sizeof *piece);
+            rc = visit(ctx, slot, off, piece, n);
+        if (!rc)
+            rc = device_copy(s->job.dev, own[i], piece, n * sizeof *piece);
     }
     mem_free(piece);
     return rc;
@@ -69,6 +74,19 @@ static int save(struct sync *s, sync_visit *visit, void *ctx)
     for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
         rc = slots_read(s, i, i, visit, ctx);
     return rc;
+}
+
+// Broadcast slot i, which is in a file.
+static int broadcast_file(struct sync *s, int i)
+{
+    for (size_t off = 0, n; s->group && off < s->job.n; off += n) {
+        float *own[OPTIM_MAX_SLOTS];
+        n = s->job.n - off;
+        if (offload_take(s->rule.file, NULL, off, true, &n, own) ||
+            members_broadcast(s, own[i], n))
+            return -1;
+    }
+    return 0;
 }
 
 // Broadcast v through a host vector if the carrier knows host memory only.
@@ -95,7 +113,8 @@ static int load(struct sync *s, sync_visit *visit, void *ctx)
 {
     for (int i = 0; i < optim_slots(s->job.optim); i++) {
         if ((s->job.cluster->rank == 0 && slots_fill(s, i, i, visit, ctx)) ||
-            broadcast(s, i, s->rule.slots[i]))
+            (s->rule.file ? broadcast_file(s, i)
+                          : broadcast(s, i, s->rule.slots[i])))
             return -1;
     }
     return 0;

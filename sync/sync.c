@@ -165,7 +165,8 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||
         mistakes_check(s) || own_norm_check(s) || ops->open(s) ||
         open_block_copies(s) ||
-        (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
+        (!s->own_update &&
+         rule_open(&s->rule, job->dev, job->optim, job->n, job->folder)))
         sync_close(&s);
     return s;
 }

@@ -69,6 +69,8 @@ struct sync_job {
     // > 1: this worker is a straggler. Its own time takes `slowdown` times as
     // long.
     double slowdown;
+    const char *folder; // of the file of the optimiser's state; NULL: it is in
+                        // memory
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
     bool servers_apart;   // on hosts without a worker, however many there are
     bool restarted;       // the fault of inject= happened before this start

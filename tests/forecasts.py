@@ -215,7 +215,7 @@ def rows_are_divided():
         assert again["mesh"] == "tp4+seq2" and again["memory"] > whole["memory"]
         assert abs(again["sent"] / whole["sent"] / kept - 1) < 0.02, (whole, again)
         assert divided["mesh"] == "tp4+seq" and whole["mesh"] == "tp4"
-        assert divided["memory"] < 0.9 * whole["memory"]
+        assert divided["memory"] < 0.95 * whole["memory"]  # bf16: by processor
         assert abs(divided["sent"] / whole["sent"] / share - 1) < 0.02, (whole, divided)
         assert rows(say(*words))[0]["mesh"] == first
         between = (divided["memory"] + whole["memory"]) / 2

@@ -345,7 +345,7 @@ def adds_paces(single, folder):
     (copy / "run.json").write_text(json.dumps(run))
     head, *lines = (copy / "steps.csv").read_text().splitlines()
     names = head.split(",")
-    both = []
+    both, tokens = [], run["model"]["context"] * run["effective"]["batch"]
     for step in range(1, 2501):
         for rank, us in ("0", 20000), ("1", 60000):
             cells = lines[0].split(",")
@@ -354,6 +354,7 @@ def adds_paces(single, folder):
             # slower at first, so that mean and median differ
             now = us * 2 if step < 1200 else us
             cells[names.index("t_step_us")] = str(now)
+            cells[names.index("tokens")] = str(2 * tokens * step)  # of both
             both.append(",".join(cells))
     (copy / "steps.csv").write_text("\n".join([head, *both]) + "\n")
     done = lockstep("report", copy)
@@ -361,7 +362,6 @@ def adds_paces(single, folder):
     with open(copy / "table.csv", newline="") as f:
         row, = csv.DictReader(f)
     assert abs(float(row["step_s"]) - 0.03) < 1e-6, row["step_s"]
-    tokens = run["model"]["context"] * run["effective"]["batch"]
     want = tokens / 0.02 + tokens / 0.06
     assert abs(float(row["tokens_per_s"]) / want - 1) < 1e-3, row
 

@@ -56,6 +56,11 @@ def edit_json(path, change):
     path.write_text(json.dumps(value))
 
 
+def steps_of(run):
+    with open(run / "steps.csv", newline="") as f:
+        return list(csv.DictReader(f))
+
+
 def put_csv(path, rows):
     with open(path, "w", newline="") as f:
         writer = csv.DictWriter(f, list(rows[0]), lineterminator="\n")
@@ -67,8 +72,7 @@ def new_steps(run, luck, step_us, off, trained, staged, joined):
     """Other times, losses and counts for each row of steps.csv. `off` changes the
     losses, from step off[1] on by the factor off[0], `trained` the tokens. Returns the
     bytes sent."""
-    with open(run / "steps.csv", newline="") as f:
-        rows = list(csv.DictReader(f))
+    rows = steps_of(run)
     clock, sent, at_rank = {}, 0, {}
     for r in rows:
         rank, step = r["rank"], int(r["step"])
@@ -224,11 +228,16 @@ def shaped(folder):
 
 def cut(run, steps):
     """A run that ended after fewer steps."""
-    with open(run / "steps.csv", newline="") as f:
-        rows = [r for r in csv.DictReader(f) if int(r["step"]) <= steps]
+    rows = [r for r in steps_of(run) if int(r["step"]) <= steps]
     put_csv(run / "steps.csv", rows)
     edit_json(run / "summary.json", lambda s: s.update(
         steps=steps, bytes_tx=sum(int(r["bytes_tx"]) for r in rows)))
+
+
+def skip(run, step):
+    """A run that skipped a step for an overflow."""
+    put_csv(run / "steps.csv", [r | {"skipped": int(int(r["step"]) == step)}
+                                for r in steps_of(run)])
 
 
 def begin(run, second):
@@ -241,8 +250,7 @@ def begin(run, second):
 
 def edit_seconds(run, seconds):
     """A run that took this long in all."""
-    with open(run / "steps.csv", newline="") as f:
-        rows = list(csv.DictReader(f))
+    rows = steps_of(run)
     for r in rows:
         r["time_s"] = f"{seconds * int(r['step']) / len(rows) * 2:.6f}"
     put_csv(run / "steps.csv", rows)
@@ -308,6 +316,19 @@ def rewritten(kept, out):
     set_in_ini(out / "losses", "[cell quick]\n", "[cell quick]\ntransport = shm\n")
     set_in_runs(out / "losses", "quick", asked={"transport": "shm"}, got={"transport": "tcp"},
                 own_cores=False, oversubscribed=False)
+    # 16 bits round more; a step that only one run skipped
+    one = copy(kept / "wire", out / "rounding", 450, {
+        "fp16": {"step_us": 9000, "off": (1.02, 5)},
+        "bf16_model": {"step_us": 9000, "off": (1.025, 5)},
+        "quick": {"step_us": 9000, "off": (1.04, 5)},
+        "one": {"step_us": 9000, "off": (1.02, 13)}})
+    ring = json.loads((one / "cells/ring/r1/run.json").read_text())
+    for cell in "fp16", "bf16_model", "quick":
+        set_in_runs(one, cell, training=ring["training"])
+    set_in_runs(one, "quick", asked={"wire": "bf16"})
+    set_in_ini(one, "lr = 0.004", "lr = 0.004\nwire = bf16")
+    for run in one.glob("cells/one/r[12]"):
+        skip(run, 12)
     copy(kept / "baseline", out / "target", 500, {
         "dps": {"step_us": 9000, "off": (1.001, 5)},
         "ring_batch=8": {"step_us": 7000}, "single_batch=4": {"step_us": 12000}})
@@ -372,6 +393,10 @@ def rewritten(kept, out):
         begin(one / f"cells/outer/r{k}", 1000 * k + 10)
         begin(one / f"cells/sps/r{k}", 3100 + 100 * k)
         begin(one / f"cells/zero/r{k}", 2 * 86400 + 20000 + 100 * k)
+    one = copy(kept / "baseline", out / "later", 1325)  # than the baseline of another batch
+    set_in_ini(one, "baseline = single", "baseline = ring batch=4")
+    for path in one.glob("cells/*/r[12]"):
+        begin(path, 1000 * int(path.name[1:]) + 50000 * ("batch=8" in path.parent.name))
     # cells that ran once: in turns, though hours passed, but for one after a pause
     one = copy(kept / "links", out / "paused", 1350)
     shaped(one)

@@ -148,6 +148,7 @@ MISTAKES = [
      "several = False"),
     # runs that were not in turns, or that were
     ("copies/late", "fair.py", "begin > last and (", "False and ("),
+    ("copies/later", "answer.py", "dict.fromkeys(self.cells + bases)", "self.cells"),
     ("copies/late", "fair.py", "once &= len(", "once &= True or len("),
     ("copies/late", "answer.py", '(86400, "day")', '(8640, "day")'),
     ("copies/paused", "fair.py", "PAUSE = 600", "PAUSE = 6000"),
@@ -235,6 +236,11 @@ MISTAKES = [
     # compare: too few steps, too much allowed, another reference
     ("copies/losses", "fair.py", "FIRST = 20", "FIRST = 4"),
     ("copies/losses", "fair.py", "WITHIN = 2e-3", "WITHIN = 2e-2"),
+    ("copies/rounding", "fair.py", "WITHIN_16 = 3e-2", "WITHIN_16 = 2e-3"),
+    ("copies/rounding", "fair.py", "WITHIN_16 = 3e-2", "WITHIN_16 = 5e-2"),
+    ("copies/rounding", "fair.py", '"precision", "wire", "tp_wire"', '"precision", "tp_wire"'),
+    ("copies/rounding", "fair.py", '"precision", "wire", "tp_wire"', '"wire", "tp_wire"'),
+    ("copies/rounding", "fair.py", "pairs[:odd or FIRST]", "pairs[:FIRST]"),
     ("copies/losses", "fair.py", "abs(x - y) / abs(x) if x", "abs(x - y) if x"),
     ("copies/apart", "fair.py", "x.step % a.every == 0", "x.step % a.every == 1"),
 ]

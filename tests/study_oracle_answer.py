@@ -42,6 +42,8 @@ class Choice:
         return self.study.range(cell, self.measure)
 
     def name(self, cell):
+        if cell not in self.cells:
+            return short(self.study, cell)
         text, way = short(self.study, cell, self.cells), cell.first.json["backend"]
         ways = {c.first.json["backend"] for c in self.cells}
         told = re.search(rf"(^|\W){way}(\W|$)", text)
@@ -68,7 +70,7 @@ class Choice:
             return []
         return [", ", f(r[0], 2), *ranged(r, 2), " times the time of "
                 if self.timed else " times the rate of ",
-                self.name(base) if base in self.cells else short(self.study, base)]
+                self.name(base)]
 
     def place(self, cells, cell, one, many):
         said = [f"{self.names(cells)} {one if len(cells) == 1 else many}"]
@@ -186,9 +188,11 @@ class Choice:
                     self.hover("peak_memory_bytes", "best_val_loss_nats"))
 
     def later(self):
-        """Cells that did not run in turns with those before them."""
-        groups = []
-        for cell in sorted(self.cells, key=lambda c: min(begins(c))):
+        """Cells and baselines that did not run in turns with those before them."""
+        groups, bases = [], [self.study.baseline(c) for c in self.cells]
+        for cell in sorted(self.cells + sorted(
+                {b for b in bases if b and b.runs} - set(self.cells), key=bases.index),
+                           key=lambda c: min(begins(c))):
             if groups and not self.follows(groups[-1], min(begins(cell))):
                 groups[-1].append(cell)
             else:
@@ -196,9 +200,9 @@ class Choice:
         for i, group in enumerate(groups[1:], 1):
             before = [c for g in groups[:i] for c in g]
             gap = min(map(min, map(begins, group))) - max(map(max, map(begins, before)))
-            where = f" with {names(self.where)}" if self.where else ""
-            yield Said([f"Warning: {self.names(group)} ran {span(gap)} after "
-                        f"{self.names(before)}{where} and not in turns, so what changed on "
+            where = f"with {names(self.where)}, " if self.where else ""
+            yield Said([f"Warning: {where}{self.names(group)} ran {span(gap)} after "
+                        f"{self.names(before)} and not in turns, so what changed on "
                         "the machine meanwhile is a part of the difference."], [
                 [f"{self.name(c)}: " + ", ".join(sorted(
                     r.json["started"] for r in c.runs.values()))]

@@ -34,10 +34,18 @@ def distance(a, b):
                         / abs(x["val_loss"]), \
                         f"the validation losses at step {x['step']}"
         return None, ""
-    n = min(20, len(a.curve), len(b.curve))
+    n, note = min(20, len(a.curve), len(b.curve)), ""
+    odd = min(a.skipped ^ b.skipped | {n + 1})
+    if odd <= n:
+        n, note = odd, f" (only one run skipped step {odd}, for an overflow)"
     return max(abs(a.curve[i]["loss"] - b.curve[i]["loss"])
                / abs(a.curve[i]["loss"]) for i in range(n)), \
-        f"the losses of the first {n} steps"
+        f"the losses of the first {n} steps{note}"
+
+
+def allowed(run):
+    """How far rounding may bring two losses apart."""
+    return 3e-2 if "16" in run.set["precision"] + run.set.get("wire", "") else 2e-3
 
 
 def lines(study):
@@ -82,10 +90,11 @@ def lines(study):
                 "(they differ by at most ", far, " of their value)"
         else:
             compared += 1
-            different |= far > 2e-3
-            yield f"{name} {'=' if far <= 2e-3 else 'DIFFERS FROM'} {beside}: {what} ", \
+            same = far <= allowed(run)
+            different |= not same
+            yield f"{name} {'=' if same else 'DIFFERS FROM'} {beside}: {what} ", \
                 *((None, "are the same in every digit") if far == 0 else
-                  (far, " of their value"))
+                  (far, " of their value" + ", as 16 bits may" * (2e-3 < far and same)))
     for c in study.filled:
         runs = [c.runs[k] for k in sorted(c.runs)]
         for a, b in zip(runs, runs[1:]):

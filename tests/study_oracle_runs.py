@@ -126,6 +126,7 @@ class Run:
                 "train_s": train_s,
                 "loss_smooth": mean(losses[-10:]) if len(losses) > 9 else None,
                 "restarts": largest(number(r["restarts"]) for r in of)})
+        self.skipped = {int(r["step"]) for r in rows if r["skipped"] == "1"}
         vals = [p["val_loss"] for p in self.curve if p["val_loss"] is not None]
         self.value |= {
             "step_s": step_s,

@@ -71,7 +71,7 @@ static void updates(const struct optim_config *c, size_t n, enum dtype format)
         p[i] = device_alloc(devices[i], n, sizeof(float));
         g[i] = device_alloc(devices[i], n, sizeof(float));
         assert_true(p[i] && g[i]);
-        assert_int_equal(rule_open(&rules[i], devices[i], c, n), 0);
+        assert_int_equal(rule_open(&rules[i], devices[i], c, n, NULL), 0);
     }
     for (int step = 1; step <= 4; step++) {
         for (size_t k = 0; k < n; k++)
@@ -174,7 +174,7 @@ static void side_open(struct side *s, struct device *d, enum dtype t, bool tf32,
     assert_int_equal(device_copy(d, s->params, init, n * sizeof *init), 0);
     mem_free(init);
     assert_int_equal(model_open(&s->model, &job), 0);
-    assert_int_equal(rule_open(&s->rule, d, &optim, n), 0);
+    assert_int_equal(rule_open(&s->rule, d, &optim, n, NULL), 0);
 }
 
 static void side_close(struct side *s)

@@ -74,6 +74,38 @@ static void nothing_is_left_after_the_last_step(void **state)
     }
 }
 
+// Worker 0 came back, trains to the end and saves. The other one waits for it,
+// and does not write the same folder.
+static void who_came_back_saves_alone(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "rm -rf two; lockstep train %s sync=sps workers=2 elastic=1 "
+            "restarts=1 inject=kill:15@0 layers=4 channels=64 steps=800 "
+            "save=800 out=two",
+            tiny);
+    assert_status(&j, 0);
+    assert_prints(&j, "joins a running job after its step ");
+    assert_lacks(&j, "cannot write");
+    assert_true(job_has("two/checkpoint-800"));
+}
+
+// No worker can save, so one after the other ends. The job says why.
+static void the_cause_of_a_loss_is_named(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "rm -rf limited; ulimit -f 200; lockstep train %s sync=sps "
+            "workers=2 elastic=1 optimizer=sgd momentum=0 channels=64 steps=9 "
+            "save=3 out=limited",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "no worker reached the end of the run; rank ");
+    assert_prints(&j, "File size limit exceeded");
+}
+
 // A worker freezes in a round. The others have sent as many slices as credits
 // allow, and wait for it too. Only the frozen one is lost.
 static void who_waits_for_a_frozen_worker_is_not_lost(void **state)
@@ -259,6 +291,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
+        cmocka_unit_test(who_came_back_saves_alone),
+        cmocka_unit_test(the_cause_of_a_loss_is_named),
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(any_worker_saves),
         cmocka_unit_test(a_worker_starts_again_without_checkpoints),

@@ -56,7 +56,7 @@ static void run(const struct optim_config *c, float *p, void *copy)
     struct rule r;
     float norm;
     assert_int_equal(device_open(&d, "cpu"), 0);
-    assert_int_equal(rule_open(&r, d, c, N), 0);
+    assert_int_equal(rule_open(&r, d, c, N, NULL), 0);
     for (int i = 0; i < N; i++)
         p[i] = i >= 5100 && i < 8000 ? 0 : (float)sin(0.37 * i);
     for (int step = 1; step <= STEPS; step++) {

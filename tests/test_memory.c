@@ -65,6 +65,8 @@ static void workers_take_the_predicted_memory(void **state)
         {"sync=zero shard=2 workers=4 transport=tcp", 0, 0},
         {"sync=zero shard=3 workers=4 transport=tcp", 0, 0},
         {"sync=zero shard=3 workers=2 transport=shm", 0, 0},
+        {"sync=local offload=disk", 0, 0},
+        {"sync=zero workers=2 transport=tcp offload=disk", 0, 0},
         {"sync=outer workers=2 transport=tcp every=1", 0, 0},
         {"sync=outer workers=2 transport=shm every=1 outer_rule=nesterov", 0,
          0},
@@ -122,14 +124,18 @@ static void workers_of_a_sequence_take_the_predicted_memory(void **state)
         "mesh=cp2,tp2 tp_sequence=1 attention_over=ring"};
     if (TEST_SANITIZED)
         skip();
+    // what a process takes without a model's vectors differs by processor
+    struct peak base = run("sync=local optimizer=sgd momentum=0");
+    double extra = base.measured - base.predicted;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char words[256];
         snprintf(words, sizeof words,
                  "%s channels=256 context=4096 batch=2 transport=tcp", ways[i]);
         struct peak p = run(words);
+        double want = p.predicted + extra;
         print_message("%-60s %6.1f MB, predicted %6.1f\n", ways[i],
-                      p.measured * 1e-6, p.predicted * 1e-6);
-        assert_true(fabs(p.measured / p.predicted - 1) < 0.05);
+                      p.measured * 1e-6, want * 1e-6);
+        assert_true(fabs(p.measured / want - 1) < 0.05);
     }
 }
 

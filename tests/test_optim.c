@@ -135,7 +135,7 @@ static void whole_vectors(int threads, enum dtype format, float *p)
     struct rule r;
     float norm;
     assert_int_equal(device_open(&d, "cpu"), 0);
-    assert_int_equal(rule_open(&r, d, &c, LONG), 0);
+    assert_int_equal(rule_open(&r, d, &c, LONG, NULL), 0);
     omp_set_num_threads(threads);
     for (size_t i = 0; i < LONG; i++)
         p[i] = (float)rng_normal(3, i);

@@ -187,6 +187,34 @@ static void a_file_that_cannot_grow_is_named(void **state)
     assert_prints(&j, "/optimizer.safetensors: File too large");
 }
 
+// A small stack is widened if its hard limit allows it, or the limit is named.
+static void a_small_stack_is_widened_or_named(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "ulimit -S -s 128; lockstep train %s steps=3 sync=sps workers=2",
+            tiny);
+    assert_int_equal(j.status, 0);
+    job_run(&j, 60,
+            "ulimit -s 128; lockstep train %s steps=3 sync=sps workers=2",
+            tiny);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "the limit of the stack is 128 KiB, a worker needs 1024");
+}
+
+// Without a PATH, as under `env -i`, programs are looked for where sh would.
+static void jobs_need_no_path(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "env -i $(command -v lockstep) train %s steps=3 sync=allreduce "
+            "workers=2",
+            tiny);
+    assert_int_equal(j.status, 0);
+}
+
 // Every gradient is finite, but their sum in the 16 bits of the wire is not.
 // The worker that has the sum names the tensor, even if gradients are on a
 // device.
@@ -292,6 +320,8 @@ int main(void)
         cmocka_unit_test(hosts_are_said_again),
         cmocka_unit_test(a_folder_takes_one_job_at_a_time),
         cmocka_unit_test(a_file_that_cannot_grow_is_named),
+        cmocka_unit_test(a_small_stack_is_widened_or_named),
+        cmocka_unit_test(jobs_need_no_path),
         cmocka_unit_test(what_links_lead_to_stays),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_named),
         cmocka_unit_test(a_sum_that_overflows_is_named),

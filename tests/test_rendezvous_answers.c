@@ -131,6 +131,29 @@ static void elastic_workers_may_come_again_early(void **state)
     rendezvous_close(&h);
 }
 
+// A worker that came back and asks for past exchanges is waited for as soon as
+// it trains. If it were not, the worker that is left would take itself for the
+// one that saves.
+static void elastic_workers_that_train_again_are_waited_for(void **state)
+{
+    (void)state;
+    struct rendezvous *h;
+    struct inbox in[8] = {0};
+    assert_int_equal(rendezvous_open(&h, collect, in), 0);
+    rendezvous_set_elastic(h, true);
+    for (uint8_t r = 0; r < 3; r++)
+        assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 0, 10 + r), 0);
+    rendezvous_lost(h, 0);
+    assert_int_equal(say(h, 5, RENDEZVOUS_GIVE, 0, 0, 99), 0); // rank 0 again
+    rendezvous_back(h, 0);
+    assert_int_equal(say(h, 1, RENDEZVOUS_GIVE, 1, 1, 21), 0);
+    assert_int_equal(say(h, 2, RENDEZVOUS_GIVE, 2, 1, 22), 0);
+    assert_int_equal(in[1].count, 1);
+    assert_int_equal(say(h, 5, RENDEZVOUS_GIVE, 0, 1, 20), 0);
+    assert_memory_equal(in[1].data, ((uint8_t[]){20, 21, 22}), 3);
+    rendezvous_close(&h);
+}
+
 static void malformed_messages_are_refused(void **state)
 {
     (void)state;
@@ -167,6 +190,7 @@ int main(void)
         cmocka_unit_test(who_is_heard_of_is_waited_for),
         cmocka_unit_test(elastic_exchanges_leave_out_the_dead),
         cmocka_unit_test(elastic_workers_may_come_again_early),
+        cmocka_unit_test(elastic_workers_that_train_again_are_waited_for),
         cmocka_unit_test(malformed_messages_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

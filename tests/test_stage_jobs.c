@@ -106,6 +106,7 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
     } runs[] = {
         {{"sync=ring mesh=pp2", "sync=ring mesh=pp2"}, true},
         {{"sync=local", "sync=ring mesh=pp3 stages=1,3,1"}, false},
+        {{"sync=ring mesh=pp3 stages=1,3,1", "sync=ring mesh=pp2"}, false},
         {{"sync=zero mesh=pp4 pipeline=gpipe", "sync=local workers=1 mesh="},
          false},
         {{"sync=ring mesh=dp1,pp2 chunks=2 accum=4",

@@ -86,7 +86,8 @@ static void terms_of_the_field_are_known(void **state)
         {"nnodes", "try: hosts=;"},
         {"tp", "try: mesh=;"},
         {"num_workers", "docs/limits.md"},
-        {"offload", "docs/limits.md"},
+        {"cpu_offload", "try: offload=;"},
+        {"offload_param", "docs/limits.md"},
     };
     for (size_t i = 0; i < sizeof sync / sizeof *sync; i++) {
         assert_int_equal(set("sync", sync[i][0]), -1);
@@ -94,6 +95,8 @@ static void terms_of_the_field_are_known(void **state)
     }
     assert_int_equal(set("pipeline", "PipeDream"), -1);
     assert_says("try: pipeline=1f1b");
+    assert_int_equal(set("offload", "host"), -1);
+    assert_says("try: sync=zero device=cuda");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         assert_int_equal(set(keys[i][0], "bf16"), -1);
         assert_says(keys[i][1]);

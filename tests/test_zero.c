@@ -122,11 +122,12 @@ static int tiles_body(struct worker *w)
     struct shards s;
     if (shards_open(&s, &w->job, RULE_BLOCK))
         return -1;
-    size_t end = w->job.n, own = 0;
+    size_t end = w->job.n, own = 0, at = s.own;
     for (int i = 0; i < s.count; i++) {
         const struct unit *u = &s.units[i];
+        at -= u->own.n; // the state is in the order of the vector
         if (u->all.off + u->all.n != end || u->all.off % RULE_BLOCK ||
-            (u->own.n && u->own.off % RULE_BLOCK) || u->at != own)
+            (u->own.n && u->own.off % RULE_BLOCK) || u->at != at)
             return fail("unit %d is wrong", i);
         end = u->all.off;
         own += u->own.n;

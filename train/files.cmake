@@ -38,7 +38,7 @@ include(tests/long.cmake)
 lockstep_test(folder LINKS whole)
 lockstep_test(snapshot LINKS snapshot)
 foreach(test train jobs shard_jobs stage_jobs slice_jobs piece_jobs worlds
-             owner_jobs mistake_jobs
+             owner_jobs mistake_jobs offload_jobs
              elastic_jobs outer_jobs squeeze_jobs
              restart rewind save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)

@@ -6,7 +6,7 @@
 #include "config/backends.h"
 #include "device/device.h"
 #include "model/part.h"
-#include "optim/optim.h"
+#include "optim/offload.h"
 #include "ps_wire/wire.h"
 #include "squeeze/squeeze.h"
 #include "squeeze/squeezed.h"
@@ -220,7 +220,9 @@ void memory_worker(const struct memory_job *job, struct memory *out)
     bool updates =
         b->traffic == TRAFFIC_OWNER ? job->rank == 0 : host || b->shards;
     if (updates)
-        out->optimizer = (size_t)job->slots * floats(share.slot);
+        out->optimizer = job->settings->offload
+                             ? offload_memory(job->slots, share.slot)
+                             : (size_t)job->slots * floats(share.slot);
     add_shards(job, out);
     add_buffers(job, out);
     if (job->saves && job->rank == 0)

@@ -381,6 +381,7 @@ static int open_sync(struct trainer *t)
         .settings = set,
         .spans = t->observe.spans,
         .slowdown = slowdown(t),
+        .folder = set->offload ? t->run.out : NULL,
         .parts = t->parts,
         .servers_apart = !run_law_beside(&t->run, t->members->world),
         .restarted = t->restarts > 0,

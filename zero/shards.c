@@ -25,7 +25,7 @@ int shards_open(struct shards *s, const struct sync_job *job, size_t grain)
     count = fusion_align(fused, count, grain);
     *s = (struct shards){.count = count,
                          .units = mem_alloc((size_t)count, sizeof *s->units)};
-    for (int i = 0; s->units && i < count; i++) {
+    for (int i = count - 1; s->units && i >= 0; i--) {
         struct unit *u = &s->units[i];
         u->all = fused[i];
         u->own = own_chunk(job->cluster, &u->all, grain);

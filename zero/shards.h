@@ -19,7 +19,8 @@
 struct unit {
     struct bucket all; // the range of the unit
     struct bucket own; // this rank's chunk of it; n may be 0
-    size_t at;         // index of own's first element in this rank's state
+    size_t at;         // index of own's first element in this rank's state,
+                       // which is in the order of the vector
 };
 
 struct shards {

@@ -44,6 +44,7 @@
 
 #include "base/base.h"
 #include "group/group.h"
+#include "optim/offload.h"
 #include "optim/segment.h"
 #include "sync/members.h"
 #include "sync/slots.h"
@@ -56,7 +57,8 @@
 struct zero {
     struct shards shards;
     struct blocks blocks;          // with lends_grads
-    float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
+    float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each; or
+    struct offload *file;          // the slots are in this file
     double *sums;                  // of squares, of all blocks of the vector
     bool partial;      // params of other workers' chunks are out of date
     bool late;         // step() returns while parameters are gathered
@@ -77,6 +79,21 @@ static int share(struct sync *s)
     return s->lends_grads ? blocks_join(&z->blocks, s->group) : 0;
 }
 
+static int open_slots(struct zero *z, const struct sync_job *job)
+{
+    int slots = optim_slots(job->optim);
+    if (job->folder) {
+        z->file = offload_open(job->folder, slots, z->shards.own);
+        return z->file ? 0 : -1;
+    }
+    for (int i = 0; i < slots; i++) {
+        z->slots[i] = mem_alloc(z->shards.own, sizeof(float));
+        if (!z->slots[i])
+            return -1;
+    }
+    return 0;
+}
+
 static int zero_open(struct sync *s)
 {
     struct zero *z = s->state;
@@ -84,13 +101,9 @@ static int zero_open(struct sync *s)
     s->own_update = true;
     s->copy_only = job->copy && !s->copies;
     if (shards_open(&z->shards, job, RULE_BLOCK) ||
-        (s->lends_grads && blocks_open(&z->blocks, s, &z->shards)))
+        (s->lends_grads && blocks_open(&z->blocks, s, &z->shards)) ||
+        open_slots(z, job))
         return -1;
-    for (int i = 0; i < optim_slots(job->optim); i++) {
-        z->slots[i] = mem_alloc(z->shards.own, sizeof(float));
-        if (!z->slots[i])
-            return -1;
-    }
     z->sums = mem_alloc(segment_blocks(job->n), sizeof *z->sums);
     z->gathers = mem_alloc((size_t)z->shards.count, sizeof *z->gathers);
     if (!z->sums || !z->gathers)
@@ -187,11 +200,14 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
     const struct rule_in rule = {.step = in->step,
                                  .lr = in->lr,
                                  .copy = s->copy_only ? job->copy : NULL};
-    float *slots[OPTIM_MAX_SLOTS];
-    for (int k = 0; k < OPTIM_MAX_SLOTS; k++)
-        slots[k] = z->slots[k] ? z->slots[k] + u->at : NULL;
-    segment_update(job->optim, own_params(s, u), slots, own_grads(s, u),
-                   u->own.off, u->own.n, &rule, scale);
+    for (size_t at = 0, n; at < u->own.n; at += n) {
+        float *slots[OPTIM_MAX_SLOTS];
+        n = u->own.n - at;
+        if (offload_take(z->file, z->slots, u->at + at, true, &n, slots))
+            return -1;
+        segment_update(job->optim, own_params(s, u) + at, slots,
+                       own_grads(s, u) + at, u->own.off + at, n, &rule, scale);
+    }
     if (s->lends_params)
         return 0;
     struct group_vector v = group_floats(job->params + u->all.off, u->all.n);
@@ -274,34 +290,57 @@ static int zero_step(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
-// This worker's ranges of a slot, or of SYNC_PARAMS or SYNC_GRADS.
+// This worker's ranges of SYNC_PARAMS or SYNC_GRADS.
 static int zero_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
 {
     const struct zero *z = s->state;
     for (int i = 0; i < z->shards.count; i++) {
         const struct unit *u = &z->shards.units[i];
-        float *own = what == SYNC_PARAMS  ? own_params(s, u)
-                     : what == SYNC_GRADS ? own_grads(s, u)
-                                          : z->slots[what] + u->at;
+        float *own = what == SYNC_PARAMS ? own_params(s, u) : own_grads(s, u);
         if (u->own.n && visit(ctx, what, u->own.off, own, u->own.n))
             return -1;
     }
     return 0;
 }
 
-static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
+// This worker's ranges of a slot.
+static int visit_slot(struct sync *s, int slot, bool changes, sync_visit *visit,
+                      void *ctx)
+{
+    const struct zero *z = s->state;
+    for (int i = z->shards.count - 1; i >= 0; i--) {
+        const struct unit *u = &z->shards.units[i];
+        for (size_t at = 0, n; at < u->own.n; at += n) {
+            float *slots[OPTIM_MAX_SLOTS];
+            n = u->own.n - at;
+            if (offload_take(z->file, z->slots, u->at + at, changes, &n,
+                             slots) ||
+                visit(ctx, slot, u->own.off + at, slots[slot], n))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int visit_slots(struct sync *s, bool changes, sync_visit *visit,
+                       void *ctx)
 {
     for (int slot = 0; slot < optim_slots(s->job.optim); slot++)
-        if (zero_ranges(s, slot, visit, ctx))
+        if (visit_slot(s, slot, changes, visit, ctx))
             return -1;
     return 0;
+}
+
+static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
+{
+    return visit_slots(s, true, visit, ctx);
 }
 
 static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     if (s->lends_params && zero_ranges(s, SYNC_PARAMS, visit, ctx))
         return -1;
-    return zero_load(s, visit, ctx);
+    return visit_slots(s, false, visit, ctx);
 }
 
 static void zero_close(struct sync *s)
@@ -309,6 +348,7 @@ static void zero_close(struct sync *s)
     struct zero *z = s->state;
     for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
         mem_free(z->slots[i]);
+    offload_close(&z->file);
     mem_free(z->sums);
     mem_free(z->gathers);
     blocks_close(&z->blocks);

@@ -368,6 +368,12 @@ void rendezvous_heard(struct rendezvous *h, int rank)
         h->members[rank].heard_ns = now_ns();
 }
 
+void rendezvous_back(struct rendezvous *h, int rank)
+{
+    if (rank < h->world)
+        h->members[rank].lost = false;
+}
+
 // Since when nothing has been heard of the ranks that are missing.
 static uint64_t silent_since(const struct rendezvous *h)
 {

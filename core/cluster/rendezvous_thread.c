@@ -10,6 +10,9 @@
 #include <string.h>
 
 enum { MAX_LINES = 20 }; // log lines about refused messages
+// A peer that sends no heartbeat for so long counts as gone. On a busy machine
+// the threads that send them may wait for a processor for many seconds.
+enum { SILENT_S = 60 };
 
 struct rendezvous_server {
     int refused; // messages
@@ -63,7 +66,7 @@ int rendezvous_start(struct rendezvous_server **out, const char *endpoint,
     struct rendezvous_server *s = mem_alloc(1, sizeof *s);
     struct endpoint_config config = {.bind = endpoint,
                                      .curve = curve,
-                                     .timeout_s = 10};
+                                     .timeout_s = SILENT_S};
     if (!s)
         return -1;
     if (rendezvous_open(&s->rendezvous, send_to, s) ||

@@ -17,7 +17,8 @@
     OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb", "own_norm"
 
 // Keys for the backends where sync/sync.c itself updates the parameters.
-#define OF_UPDATED OF_ALL, "mistake_two_updates", "mistake_local_clip"
+#define OF_UPDATED                                                             \
+    OF_ALL, "offload", "mistake_two_updates", "mistake_local_clip"
 
 // Keys of gradients that are compressed (squeeze/).
 #define OF_SQUEEZED                                                            \

@@ -48,7 +48,36 @@ static int check_layers(const struct run *r, const struct backend *b)
     return 0;
 }
 
+// Refuses a file for a state that is not updated piece by piece in host memory.
+static int check_offload(const struct run *r, const struct backend *b)
+{
+    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    if (!r->settings.offload)
+        return 0;
+    if (!strcmp(rule, "lars") || !strcmp(rule, "lamb"))
+        return fail("offload=disk: optimizer=%s needs the norms of whole "
+                    "tensors, and the file gives parts of them; try: "
+                    "optimizer=adamw",
+                    rule);
+    if (!strcmp(rule, "sgd") &&
+        (r->momentum <= 0 || r->settings.momentum_correction))
+        return fail(
+            "offload=disk: optimizer=sgd without momentum has no state; "
+            "try: leave it out");
+    if (strcmp(r->device, "cpu") && !b->shards)
+        return fail(
+            "offload=disk: with device=%s only sync=zero updates in the "
+            "host's memory; try: sync=zero",
+            r->device);
+    if (!*r->out)
+        return fail(
+            "offload=disk: the file needs a run's folder; try: out=DIR");
+    return 0;
+}
+
 int config_check_way(const struct run *r, const struct backend *b)
 {
-    return check_same_seed(r, b) || check_layers(r, b) ? -1 : 0;
+    return check_same_seed(r, b) || check_layers(r, b) || check_offload(r, b)
+               ? -1
+               : 0;
 }

@@ -355,6 +355,10 @@ static const struct key rows[] = {
 {"backend", "shard", "1", KEY_INT, SET(shard), 1, 3,
  .help = "what each worker holds only a shard of; 1: optimiser state; 2: "
          "gradients, too; 3: parameters, too"},
+{"backend", "offload", "none", KEY_CHOICE, SET(offload),
+ .words = WORDS(OFFLOAD_WORDS),
+ .help = "disk: a worker's optimiser state is in a file in out=, read and "
+         "written in every step: less memory, the same bits (docs/offload.md)"},
 {"backend", "carrier", NULL, KEY_CHOICE, SET(carrier),
  .words = WORDS(CARRIER_WORDS),
  .help = "what sends the vectors: our own ring, or Open MPI"},

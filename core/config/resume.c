@@ -88,6 +88,8 @@ static int drop_unfit(struct run *r)
     }
     if (mesh_size(&r->mesh, MESH_CP) == 1)
         drop_named(r, "attention_over");
+    if (r->stages.n != mesh_size(&r->mesh, MESH_PP) * r->chunks)
+        drop_named(r, "stages");
     for (int i = 0; !stages && config_stage_keys[i]; i++) {
         const struct key *k = key_find(&run_keys, config_stage_keys[i]);
         if (r->inherited[k - run_keys.rows])

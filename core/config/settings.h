@@ -33,6 +33,8 @@ enum shard_level { // each includes those above it
     SHARD_GRADS,
     SHARD_PARAMS
 };
+enum offload_kind { OFFLOAD_NONE, OFFLOAD_DISK }; // of the optimiser's state
+#define OFFLOAD_WORDS "none", "disk"
 enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
 #define CARRIER_WORDS "ring", "library"
 enum outer_rule { OUTER_AVERAGE, OUTER_NESTEROV }; // outer/outer.c
@@ -107,6 +109,7 @@ struct sync_settings {
     enum algorithm algorithm;
     int ctas;  // most thread blocks of a collective of NCCL; 0: its choice
     int shard; // enum shard_level: which vectors are cut into shards
+    enum offload_kind offload; // where a worker's state is
     enum carrier_kind carrier;
     int every; // steps from one exchange to the next
     enum outer_rule outer_rule;

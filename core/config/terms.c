@@ -66,6 +66,8 @@ static const struct term rows[] = {
     {"optimizer", "adam", "optimizer=adamw weight_decay=0"},
     {"optimizer", "muon adafactor sophia", ""},
     {"schedule", "wsd inverse_sqrt polynomial", ""},
+    {"offload", "host cpu", "sync=zero device=cuda"},
+    {"offload", "nvme", "offload=disk"},
 
     {"", "learning_rate", "lr="},
     {"", "backend strategy ddp_backend", "sync="},
@@ -129,7 +131,8 @@ static const struct term rows[] = {
          "report_to", ""},
     {"", "hsdp", ""},
     {"", "nvshmem", ""},
-    {"", "offload offload_optimizer offload_param cpu_offload", ""},
+    {"", "offload_optimizer cpu_offload", "offload="},
+    {"", "offload_param", ""},
     {"", "compile torch_compile", ""},
     {"", "bias", ""},
     {"", "deepspeed_config ds_config", ""},

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "device/device.h"
+#include "optim/offload.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,10 +27,15 @@ static const struct rule_ops *find(const struct device *d)
 }
 
 int rule_open(struct rule *r, struct device *d, const struct optim_config *c,
-              size_t n)
+              size_t n, const char *folder)
 {
     *r = (struct rule){.ops = find(d), .dev = d, .config = c, .n = n};
-    for (int i = 0; i < optim_slots(c); i++) {
+    if (folder) {
+        r->file = offload_open(folder, optim_slots(c), n);
+        if (!r->file)
+            return -1;
+    }
+    for (int i = 0; !folder && i < optim_slots(c); i++) {
         r->slots[i] = device_alloc(d, n, sizeof(float));
         if (!r->slots[i])
             return -1;
@@ -42,6 +48,7 @@ void rule_close(struct rule *r)
     if (!r->ops)
         return;
     r->ops->close(r);
+    offload_close(&r->file);
     for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
         device_free(r->dev, r->slots[i]);
     *r = (struct rule){0};

@@ -50,7 +50,8 @@ struct rule {
     struct device *dev;
     const struct optim_config *config;
     size_t n;
-    float *slots[OPTIM_MAX_SLOTS]; // n elements each, on the device
+    float *slots[OPTIM_MAX_SLOTS]; // n elements each, on the device; or
+    struct offload *file;          // the slots are in this file
     void *state;
 };
 
@@ -67,10 +68,11 @@ struct rule_ops {
 
 extern const struct rule_ops rule_cpu, rule_cuda;
 
-// Makes the optimiser's state for n elements on the device, zeroed. Borrows the
+// Makes the optimiser's state for n elements, zeroed: on the device, or with
+// `folder` in a file there (optim/offload.h; with rule_cpu only). Borrows the
 // config. 0, or -1 after fail(); rule_close() must be called in both cases.
 int rule_open(struct rule *r, struct device *d, const struct optim_config *c,
-              size_t n);
+              size_t n, const char *folder);
 void rule_close(struct rule *r);
 
 // Whether an update waits for the earlier work of the device's compute queue,

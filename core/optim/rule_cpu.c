@@ -1,9 +1,11 @@
-// rule_cpu.c - updates a vector in host memory, all of it as one segment.
+// rule_cpu.c - updates a vector in host memory: all of it as one segment, or as
+// much as there is state in memory (optim/offload.h).
 
 #include "optim/rule.h"
 
 #include "base/base.h"
 #include "optim/layered.h"
+#include "optim/offload.h"
 #include "optim/segment.h"
 
 #include <math.h>
@@ -17,6 +19,20 @@ static int cpu_open(struct rule *r)
 static void cpu_close(struct rule *r)
 {
     mem_free(r->state);
+}
+
+static int update(struct rule *r, float *params, const float *grads,
+                  const struct rule_in *in, float scale)
+{
+    for (size_t at = 0, n; at < r->n; at += n) {
+        float *slots[OPTIM_MAX_SLOTS];
+        n = r->n - at;
+        if (offload_take(r->file, r->slots, at, true, &n, slots))
+            return -1;
+        segment_update(r->config, params + at, slots, grads + at, at, n, in,
+                       scale);
+    }
+    return 0;
 }
 
 static int cpu_step(struct rule *r, float *params, const float *grads,
@@ -35,7 +51,7 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
         layered_update(r->config, params, r->slots, grads, r->n, in, scale,
                        sums);
     else
-        segment_update(r->config, params, r->slots, grads, 0, r->n, in, scale);
+        return update(r, params, grads, in, scale);
     return 0;
 }
 

@@ -133,7 +133,7 @@ class Choice:
 
     def who(self, *cells):
         """Their names: "ring and dps"."""
-        return names_of([self.names[c] for c in cells])
+        return names_of([self.names.get(c, c.short) for c in cells])
 
     @property
     def where(self):
@@ -164,7 +164,7 @@ class Choice:
             return ""
         what = "time" if self.timed else "rate"
         return (f", {_with_range(ratio, '.2f')} times the {what} of "
-                f"{self.names.get(base, base.short)}")
+                f"{self.who(base)}")
 
     def place(self, cells, cell, one, many):
         """"ring is fastest: 40 tokens/s", or of several cells, with the numbers of one
@@ -279,13 +279,15 @@ class Choice:
             "peak_memory_bytes", "best_val_loss_nats")) if text else None
 
     def turns(self):
-        """A warning for each group of cells that ran later than the others."""
+        """A warning for each group of cells that ran later than the others. The baseline
+        of a cell may have another choice."""
         before, last = [], 0
-        for group, begin, end in eras(self.study, self.cells):
+        bases = [b for b in map(self.study.baseline, self.cells) if b and self.study.of(b)]
+        for group, begin, end in eras(self.study, dict.fromkeys(self.cells + bases)):
             if before:
-                where = f" with {self.where}" if self.where else ""
-                yield Sentence(f"Warning: {self.who(*group)} ran {ago(begin - last)} after "
-                               f"{self.who(*before)}{where} and not in turns, so what "
+                where = f"with {self.where}, " if self.where else ""
+                yield Sentence(f"Warning: {where}{self.who(*group)} ran {ago(begin - last)} "
+                               f"after {self.who(*before)} and not in turns, so what "
                                "changed on the machine meanwhile is a part of the "
                                "difference.", "\n".join(
                                    f"{self.who(c)}: " + ", ".join(sorted(

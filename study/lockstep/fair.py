@@ -15,6 +15,7 @@ from .measures import MEASURES
 from .same import differences
 
 WITHIN = 2e-3  # relative difference of two losses that count as the same
+WITHIN_16 = 3e-2  # the same where something that both computed or sent has 16 bits
 FIRST = 20  # steps that are compared: the effect of rounding grows with time
 
 
@@ -138,10 +139,18 @@ class Verdict:
         return not self.different
 
 
+def _within(run):
+    """The relative difference that rounding may make. Two ways of adding up round
+    otherwise, and what they round has the format of the model and of the wire."""
+    formats = {run.setting(key) for key in ("precision", "wire", "tp_wire")}
+    return WITHIN_16 if formats & {"fp16", "bf16"} else WITHIN
+
+
 def _distance(a, b):
     """(the relative difference of two runs' losses, which losses). The difference is
     None if the workers' parameters differ and no validation loss is just after an
-    exchange."""
+    exchange. Where rounding made an overflow, one run skips a step that the other makes:
+    losses after it are not compared."""
     if is_apart(a):
         for x, y in zip(a.curve, b.curve):
             met = x.step % a.every == 0 or x.step == a.steps
@@ -149,13 +158,16 @@ def _distance(a, b):
                 return (abs(x.val_loss - y.val_loss) / abs(x.val_loss),
                         f"the validation losses at step {x.step}")
         return None, ""
-    # A loss is None if it is not a number.
-    pairs = [(x.loss, y.loss) for x, y in zip(a.curve[:FIRST], b.curve)]
+    pairs = list(zip(a.curve[:FIRST], b.curve))
     if not pairs:
         return None, ""
-    return (max(0 if x == y else math.inf if x is None or y is None else
-                abs(x - y) / abs(x) if x else math.inf for x, y in pairs),
-            f"the losses of the first {min(FIRST, len(a.curve), len(b.curve))} steps")
+    odd = next((i for i, (x, y) in enumerate(pairs, 1) if x.skipped != y.skipped), 0)
+    what = f"the losses of the first {odd or len(pairs)} steps" + (
+        f" (only one run skipped step {odd}, for an overflow)" if odd else "")
+    # A loss is None if it is not a number.
+    pairs = [(x.loss, y.loss) for x, y in pairs[:odd or FIRST]]
+    return max(0 if x == y else math.inf if x is None or y is None else
+               abs(x - y) / abs(x) if x else math.inf for x, y in pairs), what
 
 
 def _compare_cell(run, others):
@@ -180,10 +192,11 @@ def _compare_cell(run, others):
     if promise:
         return (f"  {name}: {promise} does not promise the losses of {other.cell.short} "
                 f"(they differ by at most {far:.1e} of their value)", False, True)
-    same = far <= WITHIN
+    same = far <= _within(run)
     return (f"  {name} {'=' if same else 'DIFFERS FROM'} {other.cell.short}: {what} "
             + (f"differ by at most {far:.1e} of their value" if far
-               else "are the same in every digit"), True, same)
+               else "are the same in every digit")
+            + ", as 16 bits may" * (same and far > WITHIN), True, same)
 
 
 def compare(study):

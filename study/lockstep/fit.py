@@ -30,7 +30,7 @@ ROWS = [
 
 # The keys of backends that the answer depends on.
 NEEDED = ("wire", "staging", "servers", "update", "slice_kb", "bucket_mb",
-          "first_bucket_mb", "outer_rule", "outer_momentum")
+          "first_bucket_mb", "outer_rule", "outer_momentum", "offload")
 
 HELP = """\
 lockstep fit memory=SIZE [key=value] ...
@@ -43,7 +43,7 @@ It uses the formulas of ARCHITECTURE.md, as train does before step 1.
 MORE = """
 These keys of train count as well: model and its sizes, precision, dropout, threads,
 optimizer, momentum, wire, staging, servers, update, slice_kb, bucket_mb,
-first_bucket_mb, outer_rule, outer_momentum, mesh, accum, pipeline, chunks, ahead,
+first_bucket_mb, outer_rule, outer_momentum, offload, mesh, accum, pipeline, chunks, ahead,
 stages, tp_sequence, attention_over, tp_wire.
   lockstep fit memory=2gb model=gpt2 workers=4
 """
@@ -139,11 +139,23 @@ class Question:
         return memory_rows(name, need["worker"], need["server"],
                            "".join(f" {batch or '-':>9}" for batch in batches))
 
-    def divided_rows(self, name, mesh, *words):
-        """The rows of a way on a mesh: of each way to divide tokens."""
-        for sequence, over in itertools.product(*divided(self.run, mesh_of(mesh))):
-            yield from self.row(name + marks(sequence, over), [
-                f"mesh={mesh}", *words, f"tp_sequence={sequence}", f"attention_over={over}"])
+    def places(self, way):
+        """Where a way can have the optimiser's state: values of offload=."""
+        s = self.settings
+        stays = s["optimizer"] in ("lars", "lamb") or \
+            (s["optimizer"] == "sgd" and float(s["momentum"]) == 0)
+        able = ["none"] if self.gpu or stays or "offload" not in way["keys"] else \
+            ["none", "disk"]
+        return [v for v in able if v == s["offload"]] if "offload" in self.run["asked"] else able
+
+    def divided_rows(self, name, way, mesh, shard=1):
+        """The rows of a way on a mesh: of each way to divide tokens, and each place of the
+        state."""
+        for sequence, over, at in itertools.product(
+                *divided(self.run, mesh_of(mesh)), self.places(way)):
+            yield from self.row(name + marks(sequence, over) + "+disk" * (at == "disk"), [
+                f"mesh={mesh}", f"sync={way['name']}", f"shard={shard}",
+                f"tp_sequence={sequence}", f"attention_over={over}", f"offload={at}"])
 
     def rows(self, way, workers):
         """The rows of a backend: of each value of shard= that it has."""
@@ -153,20 +165,19 @@ class Question:
         # A part of a model supports no other value.
         for shard in range(1, SHARDS + 1 if way["shards"] and not parts else 2):
             yield from self.divided_rows(
-                f"{way['name']} shard={shard}" if way["shards"] else way["name"],
-                self.settings["mesh"] or f"dp{workers}", f"sync={way['name']}",
-                f"shard={shard}")
+                f"{way['name']} shard={shard}" if way["shards"] else way["name"], way,
+                self.settings["mesh"] or f"dp{workers}", shard)
 
     def parts(self, workers):
         """The rows of workers that divide one replica: stages, slices, sequences."""
         most = {"pp": min(self.run["layers"], STAGES), "tp": self.run["heads"],
                 "cp": 1 if self.gpu else self.run["context"]}
-        ring = next(way["name"] for way in self.ways
+        ring = next(way for way in self.ways
                     if way["parts"] and way["traffic"] == "ring")
         for axis, count in most.items():
             if workers <= count:
                 mesh = f"{axis}{workers}"
-                yield from self.divided_rows(mesh, mesh, f"sync={ring}")
+                yield from self.divided_rows(mesh, ring, mesh)
 
     def answer(self):
         """Prints the tables."""
@@ -182,7 +193,7 @@ class Question:
         print("\nThe memory of a worker is in MB, with batch=1"
               f"{', for the rank that needs most' * bool(self.mesh)}.\nbatch: the largest "
               "batch within memory=; recompute: the same with recompute=1.\n-: batch=1 does "
-              "not fit into a worker or into its server.")
+              "not fit into a worker or into its server. +disk: with offload=disk.")
         if self.gpu:
             print(GPU_NOTE)
 

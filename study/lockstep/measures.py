@@ -241,22 +241,12 @@ def law_bytes(run):
     return run.number("law.bytes_tx")
 
 
-@measure("law_stage_bytes_tx", "to other stages by the law", less=True)
-def law_stage_bytes(run):
-    """stage_bytes_tx_per_worker_step by the law."""
-    return run.number("law.stage_tx")
-
-
-@measure("law_slice_bytes_tx", "to other slices by the law", less=True)
-def law_slice_bytes(run):
-    """slice_bytes_tx_per_worker_step by the law."""
-    return run.number("law.slice_tx")
-
-
-@measure("law_piece_bytes_tx", "for other pieces by the law", less=True)
-def law_piece_bytes(run):
-    """piece_bytes_tx_per_worker_step by the law."""
-    return run.number("law.piece_tx")
+for _of, _to in (("stage", "to other stages"), ("slice", "to other slices"),
+                 ("piece", "for other pieces")):
+    def _law_of(run, of=_of):
+        return run.number(f"law.{of}_tx")
+    _law_of.__doc__ = f"{_of}_bytes_tx_per_worker_step by the law."
+    measure(f"law_{_of}_bytes_tx", f"{_to} by the law", less=True)(_law_of)
 
 
 @measure("bytes_rx_per_server_step", "bytes into a server in a step", less=True)
@@ -431,8 +421,8 @@ def timetable_step(run):
 def speedup(run):
     """tokens/s divided by those of the baseline's run of the same repeat."""
     base = run.study.baseline_run(run) if run.study else None
-    rate = base and tokens_per_s(base)
-    return tokens_per_s(run) / rate if rate and run.step_s else None
+    mine, rate = tokens_per_s(run), base and tokens_per_s(base)
+    return mine / rate if mine is not None and rate else None
 
 
 @measure("seconds_to_target", "seconds to target", less=True)

@@ -47,6 +47,9 @@ ROWS = [
     key("predict", "mfu", "0", "number",
         "with flops=: the share of the peak that training reaches", min=1e-6, max=1,
         zero="not known", unit="share"),
+    key("predict", "disk", "0", "number",
+        "with offload=disk: bytes a second of the file, of reading and writing together",
+        min=1, max=1e15, zero="not known", unit="B/s"),
     key("predict", "tokens", "0", "number", "of the whole training, to print its time",
         min=1, max=1e18, zero="not asked"),
     key("predict", "price", "0", "number",
@@ -72,7 +75,7 @@ MESH_WORDS = "hosts=", "slots=", "memory=", "inner=", "mesh="
 # The keys of backends that a forecast needs.
 NEEDED = ("wire", "update", "servers", "bucket_mb", "first_bucket_mb", "algorithm", "shard",
           "staging", "slice_kb", "every", "outer_rule", "outer_momentum", "squeeze",
-          "density", "scope", "levels", "squeeze_rank", "feedback")
+          "density", "scope", "levels", "squeeze_rank", "feedback", "offload")
 
 HELP = """\
 lockstep predict workers=N,.. link=LINK [key=value] ...
@@ -87,7 +90,7 @@ or only the mesh= that you give. It prints the fastest ones that fit into memory
 
 MORE = """
 These keys of train count as well: model and its sizes, batch, accum, precision, wire,
-servers (on hosts of their own), update, algorithm, every, shard, squeeze, density, levels, \
+servers (on hosts of their own), update, algorithm, every, shard, offload, squeeze, density, levels, \
 squeeze_rank,
 bucket_mb, first_bucket_mb; and for memory only: optimizer, recompute, threads,
 outer_rule, outer_momentum, staging, slice_kb, scope, feedback. With a mesh: model and its \
@@ -272,9 +275,23 @@ class Question:
                 return  # only the estimate was asked for
         if ms:
             self.times = [f"compute_s={ms * 1e-3 / sequences!r}"]
-            return
-        self.times = _measure(self.run, self.mesh)
-        self.computing = "measured here, divided by FLOP" if self.mesh else "measured here"
+        else:
+            self.times = _measure(self.run, self.mesh)
+            self.computing = "measured here, divided by FLOP" if self.mesh else \
+                "measured here"
+        self._add_disk()
+
+    def _add_disk(self):
+        """With offload=disk the update lasts at least as long as its state is read and
+        written."""
+        s, rate = self.settings, float(self.values["disk"])
+        if (s["offload"] == "disk") != bool(rate):
+            has, lacks = ("disk=", "offload=disk") if rate else ("offload=disk", "disk=")
+            raise Error(f"predict: {has} requires {lacks}, too; try: offload=disk disk=1e9")
+        slots = 2 if s["optimizer"] == "adamw" else 1
+        times = dict(word.split("=") for word in self.times)
+        update = max(float(times.get("update_s", 0)), 2 * 4 * slots / rate if rate else 0)
+        self.times = [f"{k}={v}" for k, v in {**times, "update_s": repr(update)}.items()]
 
     def read_link(self, text, alpha_s, who="tcp"):
         """The fit of a link, with its error for all gradients in fp32."""
@@ -322,6 +339,8 @@ class Ways:
             q.settings["workers"] if "workers" in q.asked else "4"))
         self.ways = read_backends(q.core, backends, q.values["sync"] or (
             names_of(backends, "has_law") if one else q.settings["sync"]))
+        if q.settings["offload"] == "disk":
+            self.ways = [b for b in self.ways if "offload" in b["keys"]]
         if q.settings["squeeze"] != "none":
             self._only_squeezed(bool(q.values["sync"]) or not one)
         self.fit = q.read_link(q.link, repr(q.alpha_us * 1e-6), who="")

@@ -46,6 +46,7 @@ class Point:
     loss: float
     val_loss: float  # None at most steps
     restarts: float  # of the job so far
+    skipped: float  # 1 if no worker trained in it, for an overflow in 16 bits
     smooth: float = None  # mean loss of the last SMOOTH steps
 
 
@@ -272,7 +273,8 @@ class Run:
                 return join(row.get(key) for row in rows)
             train_s += (of("t_step_us") or 0) * 1e-6
             point = Point(step, of("tokens", most), of("time_s", most), train_s,
-                          of("loss"), of("val_loss"), of("restarts", most))
+                          of("loss"), of("val_loss"), of("restarts", most),
+                          of("skipped", most) or 0)
             last.append(point.loss)
             if len(last) == SMOOTH and None not in last:
                 point.smooth = mean(last)

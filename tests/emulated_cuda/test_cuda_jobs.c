@@ -72,7 +72,7 @@ static void collectives(void **state)
     (void)state;
     same_losses("sync=allreduce workers=2 bucket_mb=0.05", 2);
     same_losses("sync=ring workers=2 bucket_mb=0.05", 2);
-    same_losses("sync=zero workers=2 bucket_mb=0.05", 2);
+    same_losses("sync=zero workers=2 bucket_mb=0.05 offload=disk", 2);
     same_losses("sync=outer every=2 verify=2 workers=2", 2);
 }
 

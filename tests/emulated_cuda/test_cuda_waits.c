@@ -91,7 +91,7 @@ static void later_work_is_queued_before_each_wait(void **state)
     float loss, norm;
     side_open(&s, 0);
     struct device *dev = s.job.dev;
-    assert_int_equal(rule_open(&rule, dev, &adamw, s.n), 0);
+    assert_int_equal(rule_open(&rule, dev, &adamw, s.n, NULL), 0);
     int spins = emulated_cuda_spins();
     for (int step = 0; step < 2; step++) {
         struct model_step m = {.x = s.x, .y = s.y, .step = step, .scale = 1};

@@ -23,7 +23,7 @@ DEFAULTS = {
     "server_threads": 1, "servers": "1", "fusion_mb": 0, "stages": "", "net": "",
     "squeeze": "none", "density": .01, "scope": "bucket", "levels": 127, "feedback": 1,
     "squeeze_after": 0, "squeeze_rank": 4, "momentum_correction": 0, "tp_sequence": 0,
-    "tp_wire": "fp32",
+    "tp_wire": "fp32", "offload": "none",
     "attention_over": "gather", "tensorboard": 0, "loss_scale": 0,
     "momentum": .9, "weight_decay": .1}
 
@@ -34,7 +34,7 @@ FORCED = {
     "optimizer": ("adamw", "sgd"), "eval": (0, 2, 3), "verify": (0, 1, 2),
     "save_async": (0, 1), "keep": (0, 1, 2), "transport": ("tcp", "shm", "mpi", "zmq"),
     "consistency": ("bsp", "ssp:1", "asp"), "elastic": (0, 1), "backup": (0, 1),
-    "update": ("server", "worker"), "shard": (1, 2, 3), "carrier": ("ring", "library"),
+    "update": ("server", "worker"), "shard": (1, 2, 3), "offload": ("none", "disk"), "carrier": ("ring", "library"),
     "pipeline": ("1f1b", "gpipe", "naive"), "ahead": (0, 1), "chunks": (1, 2),
     "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
     "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
@@ -77,6 +77,8 @@ def draw_rule(rng):
         job["staging"] = "always"
     if rng.random() < .1:
         job["tensorboard"] = 1
+    if rng.random() < .15:
+        job["offload"] = "disk"
     return job
 
 

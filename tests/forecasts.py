@@ -259,7 +259,28 @@ def sequences_are_divided():
     assert "cpC" in say("predict", "--help")
 
 
+def state_in_a_file():
+    """fit shows each way whose workers update with offload=disk, too; predict adds the
+    time in which the disk reads and writes all of the state."""
+    asked = ["fit", "memory=2gb", "model=gpt2", "workers=4", "threads=1"]
+    said = say(*asked)
+    optimiser = {line.split("  ")[0]: float(line.split()[-7])
+                 for line in said.splitlines() if line.startswith(("ring", "zero shard=1"))}
+    assert optimiser == {"ring": 995.5, "ring+disk": 25.2, "zero shard=1": 248.9,
+                         "zero shard=1+disk": 25.2}, optimiser
+    assert "sps+disk" not in said and "dataparallel+disk" not in said
+    assert "+disk " not in say(*asked, "optimizer=lamb") + say(*asked, "offload=none")
+    ways = say(*asked, "sync=sps,ring", "offload=disk").splitlines()
+    assert [w.split()[0] for w in ways if "disk " in w] == ["ring+disk"], ways
+    asked = ["predict", "model=gpt2", "workers=4", "link=25gbit", "compute_ms=900"]
+    said = say(*asked, "offload=disk", "disk=1e9")
+    assert "takes 2.891 s for a step" in said and "\nsps" not in said, said  # 0.9 + 16 P / R
+    for words in ["offload=disk"], ["disk=1e9"]:
+        assert "try: offload=disk disk=1e9" in say(*asked, *words, status=1)
+
+
 def main():
+    state_in_a_file()
     sequences_are_divided()
     time_and_cost()
     rows_are_divided()

@@ -189,7 +189,8 @@ struct layer {
 // x has halves, the other matrices whole numbers.
 static float small(uint64_t name, size_t i)
 {
-    return ((float)rng_below(rng_key(1500, name), i, 5) - 2) / 4;
+    float whole = (float)rng_below(rng_key(1500, name), i, 5) - 2;
+    return name == 0 ? whole / 2 : whole;
 }
 
 static float *filled(struct lab_case *k, uint64_t name, size_t n)

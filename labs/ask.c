@@ -77,6 +77,13 @@ void ask_wants(const struct part *parts, int n, int count, const size_t *bytes)
             refuse("a call with a part that is too short");
 }
 
+bool ask_bool(const bool *b)
+{
+    unsigned char byte;
+    memcpy(&byte, b, 1);
+    return byte != 0;
+}
+
 static void free_slot(struct slot *s)
 {
     free(s->p);

@@ -28,6 +28,9 @@ int64_t ask(struct lab *l, int what, const struct part *parts, int n,
 // these bytes: only a file that does not use lab.h sends another one.
 void ask_wants(const struct part *parts, int n, int count, const size_t *bytes);
 
+// What a bool is that a file has written: its byte may be neither 0 nor 1.
+bool ask_bool(const bool *b);
+
 // Where the bytes of a message that a student's function sent came from: vector
 // `part` of the grader's call, from 0, `off` bytes on; part -1: other memory.
 struct ask_sent {

@@ -16,5 +16,7 @@ int lab_step(struct lab *l, struct loss_scale *s, float *g, size_t n,
     struct part parts[] = {{s, sizeof *s, PART_BOTH},
                            {g, n * sizeof *g, PART_BOTH},
                            {skip, sizeof *skip, PART_BOTH}};
-    return (int)ask(l, 1, parts, 3, NULL, NULL);
+    int err = (int)ask(l, 1, parts, 3, NULL, NULL);
+    *skip = ask_bool(skip);
+    return err;
 }

@@ -12,5 +12,7 @@ bool pipe_work(const struct pipe *p, int stage, int i, struct work *w)
                            {(void *)p->forward, bytes, PART_IN},
                            {(void *)p->backward, bytes, PART_IN},
                            {w, sizeof *w, PART_BOTH}};
-    return ask(NULL, 0, parts, 4, NULL, NULL) != 0;
+    bool there = ask(NULL, 0, parts, 4, NULL, NULL) != 0;
+    w->backward = ask_bool(&w->backward);
+    return there;
 }

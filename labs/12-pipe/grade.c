@@ -124,6 +124,9 @@ static int stage(struct lab *l, void *arg)
         int from = stage_at(p, place + (w.backward ? 1 : -1));
         int to = stage_at(p, place + (w.backward ? -1 : 1));
         int32_t number = w.micro;
+        if (w.micro < 0 || w.micro >= p->micro)
+            return fail("stage %d of %d: there is no micro-batch %d of %d", s,
+                        p->stages, w.micro, p->micro);
         if (from >= 0 && await(l, from, w.micro, came[w.backward]))
             return -1;
         if (w.backward && !forward[w.micro])

@@ -22,7 +22,7 @@ if ./check --elsewhere false 2>/dev/null; then exit 1; fi
 if unshare --mount --net true 2>/dev/null; then
     tree=$(mktemp -d)
     chown 65534 "$tree"
-    said=$(bash -c "set -euo pipefail; copy=$tree; $(sed -n '/^stranger() {/,/^}/p' check)
+    said=$(bash -c "set -euo pipefail; copy='$tree'; $(sed -n '/^stranger() {/,/^}/p' check)
         stranger bash -c 'echo \$(id -u) \$(ip -br link | wc -l) \
             \$((\$(stat -f -c %b*%S /tmp))) \$PWD && touch here'")
     [ "$said" = "65534 1 209715200 /mnt/für alle" ] && [ -e "$tree/here" ] ||

@@ -111,8 +111,8 @@ MUTANTS = {
          "            s->done.places + 1 >= s->ready.places &&\n"
          "            all_have(s, READY, s->placed));", "            true);")]),
     "decay-of-others": ("zero: weight decay is that of a unit's begin", [
-        ("zero/zero.c", "                   u->own.off, u->own.n, &rule, scale);",
-         "                   u->all.off, u->own.n, &rule, scale);")]),
+        ("zero/zero.c", "own_grads(s, u) + at, u->own.off + at, n, &rule, scale);",
+         "own_grads(s, u) + at, u->all.off + at, n, &rule, scale);")]),
     "table-not-tied": ("the two stages' gradients of the table are not added", [
         ("train/compute.c", "    if (stages_tie(t))\n",
          "    if (t->run.pace.given && stages_tie(t))\n")]),

@@ -61,23 +61,36 @@ static int list_hosts(const struct netns *net, int ranks, bool in_turn,
     return 0;
 }
 
+// Puts the folder of a program first in PATH.
+static int find_first(const char *program)
+{
+    char path[4 * CONFIG_PATH];
+    const char *slash = strrchr(program, '/'), *old = getenv("PATH");
+    return !slash ? 0
+           : text_into(path, sizeof path, "%.*s:%s", (int)(slash - program),
+                       program, old ? old : "")
+               ? -1
+               : setenv("PATH", path, 1);
+}
+
 // mpirun runs on the first emulated host. It reaches the other hosts through
-// `lockstep enter` instead of ssh.
+// `lockstep enter` instead of ssh. It cuts the agent at blanks, so it must find
+// `lockstep` by PATH, whose folder may have a blank in its name.
 static int add_emulated(struct argv *a, const struct netns *net, int workers,
                         int servers, const struct scratch *s)
 {
-    char agent[CONFIG_PATH], list[NETNS_HOSTS * (NETNS_NAME + 6)] = "";
+    char list[NETNS_HOSTS * (NETNS_NAME + 6)] = "";
     struct argv *program = mem_alloc(1, sizeof *program);
-    int err =
-        program ? argv_add_program(program, "lockstep") ||
-                      text_into(agent, sizeof agent, "%s enter", program->at[0])
-                : -1;
+    int err = program ? argv_add_program(program, "lockstep") ||
+                            find_first(program->at[0])
+                      : -1;
     mem_free(program);
     return err || list_hosts(net, workers, servers > 0, list, sizeof list) ||
                    argv_add(a, "--map-by") ||
                    argv_add(a, servers ? "node" : "slot") ||
                    argv_add(a, "--host") || argv_add(a, "%s", list) ||
-                   add_openmpi(a, openmpi_here->emulated, agent, s) ||
+                   add_openmpi(a, openmpi_here->emulated, "lockstep enter",
+                               s) ||
                    add_openmpi(a, openmpi_here->scratch, "", s)
                ? -1
                : 0;

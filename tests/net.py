@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,18 @@ def judge_bytes(job):
             hosts, summary["bytes_tx_per_worker_step"], law)
 
 
+def judge_blank(job):
+    """mpirun reaches emulated hosts by `lockstep`, whose folder may have a blank in its
+    name."""
+    programs = pathlib.Path(job.folder, "a folder")
+    programs.mkdir()
+    for name in "lockstep", "trainer":
+        shutil.copy(pathlib.Path(job.lockstep).with_name(name), programs / name)
+    done = Job(str(programs / "lockstep"), job.folder).run(
+        "train", *MODEL, "sync=allreduce", "net=?1gbit", "out=blank", rights=True)
+    assert done.returncode == 0, done
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "text.txt").write_text("the quick brown fox " * 500)
@@ -112,6 +125,7 @@ def main():
         if os.geteuid() == 0:
             judge_with(job)
             judge_bytes(job)
+            judge_blank(job)
     print("net=RATE and net=?RATE")
 
 

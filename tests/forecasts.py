@@ -215,7 +215,8 @@ def rows_are_divided():
         assert again["mesh"] == "tp4+seq2" and again["memory"] > whole["memory"]
         assert abs(again["sent"] / whole["sent"] / kept - 1) < 0.02, (whole, again)
         assert divided["mesh"] == "tp4+seq" and whole["mesh"] == "tp4"
-        assert divided["memory"] < 0.95 * whole["memory"]  # bf16: by processor
+        most = 0.9 if precision == "fp32" else 0.95  # products in bf16: by processor
+        assert divided["memory"] < most * whole["memory"]
         assert abs(divided["sent"] / whole["sent"] / share - 1) < 0.02, (whole, divided)
         assert rows(say(*words))[0]["mesh"] == first
         between = (divided["memory"] + whole["memory"]) / 2

@@ -1,0 +1,152 @@
+"""The time to a loss, as the steps to it times the time of a step. results_csv.py uses it.
+
+A folder with these files has such tables:
+
+    runs.csv          the time of a step in each set-up, of workers that may sleep
+    validations.csv   losses by step of trainings without links; the name of a cell
+                      begins with the same method: "topk workers=2 batch=4 seed=1"
+    predict.csv       what `lockstep predict` says about each cell of runs.csv
+    whole.csv         losses by seconds of whole runs: "topk, batch 4, 1gbit"
+
+A set-up is compared with the run of whole gradients that has the same links, workers,
+batch and overlap. The target is the loss of whole gradients after STEP steps, the mean
+of the seeds. "Faster" is at least MARGIN faster.
+"""
+
+import math
+
+BASE = "dense"
+STEP = 96
+MARGIN = 1.05
+SEED = "1"  # of the whole runs
+SAME = "net", "workers", "batch", "overlap"
+
+
+def method(row):
+    return row["cell"].replace(",", " ").split()[0]
+
+
+def crossing(points, target):
+    """Where the (x, loss) first reach the target, on straight lines."""
+    for (x0, y0), (x1, y1) in zip(points, points[1:]):
+        if y0 > target >= y1:
+            return x0 + (x1 - x0) * (y0 - target) / (y0 - y1)
+    return math.inf
+
+
+class ToLoss:
+    """Counts over set-ups."""
+
+    def __init__(self, read):
+        self.runs, self.curves = read("runs.csv"), {}
+        self.forecast = {r["cell"]: float(r["step_s"]) for r in read("predict.csv")}
+        for r in read("validations.csv"):
+            words = dict(w.split("=") for w in r["cell"].split()[1:])
+            key = method(r), words["workers"], words["batch"]
+            self.curves.setdefault(key, {}).setdefault(words["seed"], []).append(
+                (int(r["step"]), float(r["val_loss"])))
+        self.whole = read("whole.csv")
+        self.base = {self.same(r): r for r in self.runs if method(r) == BASE}
+
+    @staticmethod
+    def same(row):
+        return tuple(row[key] for key in SAME)
+
+    def target(self, workers, batch):
+        found = [dict(points)[STEP] for points in
+                 self.curves[BASE, workers, batch].values()]
+        return sum(found) / len(found)
+
+    def steps(self, row, seed=None):
+        """To the target: the mean of the seeds, infinite if one does not reach it."""
+        of = self.curves[method(row), row["workers"], row["batch"]]
+        target = self.target(row["workers"], row["batch"])
+        found = [crossing(points, target) for key, points in of.items()
+                 if seed in (None, key)]
+        return sum(found) / len(found)
+
+    def most_steps(self, row):
+        of = self.curves[method(row), row["workers"], row["batch"]]
+        return min(points[-1][0] for points in of.values())
+
+    def times(self, row, step):
+        """(the seconds to the target, the least that they can be)"""
+        steps = self.steps(row)
+        return steps * step, (steps if math.isfinite(steps) else
+                              self.most_steps(row)) * step
+
+    # ---- the columns: functions of a row of runs.csv and of its base
+
+    def step_faster(self, row, base):
+        return float(base["step_s"]) >= MARGIN * float(row["step_s"])
+
+    def step_predicted(self, row, base):
+        return self.forecast[base["cell"]] >= MARGIN * self.forecast[row["cell"]]
+
+    def step_agreed(self, row, base):
+        return self.step_faster(row, base) == self.step_predicted(row, base)
+
+    def loss_faster(self, row, base):
+        return (self.times(base, float(base["step_s"]))[0] >=
+                MARGIN * self.times(row, float(row["step_s"]))[0])
+
+    def loss_open(self, row, base):
+        """The training was too short to tell."""
+        whole, least = self.times(row, float(row["step_s"]))
+        return (math.isinf(whole) and
+                self.times(base, float(base["step_s"]))[0] >= MARGIN * least)
+
+    COUNTS = {
+        "faster by step": step_faster,
+        "by predict": step_predicted,
+        "predict agrees": step_agreed,
+        "faster to the loss": loss_faster,
+        "not known": loss_open,
+    }
+
+    def count(self, head, rows):
+        """The number of set-ups. Whole gradients are none."""
+        rows = [r for r in rows if method(r) != BASE]
+        return sum(self.COUNTS[head](self, r, self.base[self.same(r)]) for r in rows)
+
+    def step_ratios(self, rows):
+        """How many times shorter the step is than that of whole gradients."""
+        return [float(self.base[self.same(r)]["step_s"]) / float(r["step_s"])
+                for r in rows]
+
+    def step_quotients(self, rows):
+        """The steps to the target, by those of whole gradients; of each size once."""
+        found = {(method(r), r["workers"], r["batch"]):
+                 self.steps(r) / self.steps(self.base[self.same(r)]) for r in rows}
+        return [v for v in found.values() if math.isfinite(v)]
+
+    def product(self, cell):
+        """The seconds of a whole run to the target, by the product."""
+        row = self.setup(cell)
+        return self.steps(row, SEED) * float(row["step_s"])
+
+    def measured(self, cell):
+        """The seconds that they were."""
+        row = self.setup(cell)
+        points = [(float(r["train_s"]), float(r["val_loss"])) for r in self.whole
+                  if r["cell"] == cell]
+        return crossing(points, self.target(row["workers"], row["batch"]))
+
+    def values(self, head, keys, of):
+        """What a column has to say about a row of a table; `of` finds its runs."""
+        if head in self.COUNTS:
+            return [self.count(head, of(keys))]
+        if head in self.WHOLE:
+            return [self.WHOLE[head](self, keys["cell"])]
+        return self.QUOTIENTS[head](self, of(keys))
+
+    def setup(self, cell):
+        """The row of runs.csv with the settings that a whole run is named for."""
+        name, batch, net, *rest = cell.split(", ")
+        return next(r for r in self.runs if r["workers"] == "2" and
+                    (r["cell"].split(" net=")[0], r["net"], r["overlap"]) ==
+                    (f"{name}, {batch}", net, "0" if rest else "1"))
+
+    WHOLE = {"by the product, s": product, "whole run, s": measured}
+    QUOTIENTS = {"step, times shorter": step_ratios, "steps, times more": step_quotients}
+    HEADS = {*COUNTS, *WHOLE, *QUOTIENTS}

@@ -9,8 +9,8 @@ A folder with these files has such tables:
     whole.csv         losses by seconds of whole runs: "topk, batch 4, 1gbit"
 
 A set-up is compared with the run of whole gradients that has the same links, workers,
-batch and overlap. The target is the loss of whole gradients after STEP steps, the mean
-of the seeds. "Faster" is at least MARGIN faster.
+batch and overlap. Of repeats the median counts. The target is the loss of whole gradients
+after STEP steps, the mean of the seeds. "Faster" is at least MARGIN faster.
 """
 
 import math
@@ -38,7 +38,10 @@ class ToLoss:
     """Counts over set-ups."""
 
     def __init__(self, read):
-        self.runs, self.curves = read("runs.csv"), {}
+        self.step_s = {}
+        for r in read("runs.csv"):
+            self.step_s.setdefault(r["cell"], []).append(float(r["step_s"]))
+        self.runs, self.curves = self.once(read("runs.csv")), {}
         self.forecast = {r["cell"]: float(r["step_s"]) for r in read("predict.csv")}
         for r in read("validations.csv"):
             words = dict(w.split("=") for w in r["cell"].split()[1:])
@@ -47,6 +50,16 @@ class ToLoss:
                 (int(r["step"]), float(r["val_loss"])))
         self.whole = read("whole.csv")
         self.base = {self.same(r): r for r in self.runs if method(r) == BASE}
+
+    @staticmethod
+    def once(rows):
+        """One row for each cell."""
+        return list({r["cell"]: r for r in rows}.values())
+
+    def step(self, row):
+        """The time of a step, the median of the repeats."""
+        found = sorted(self.step_s[row["cell"]])
+        return (found[(len(found) - 1) // 2] + found[len(found) // 2]) / 2
 
     @staticmethod
     def same(row):
@@ -69,16 +82,14 @@ class ToLoss:
         of = self.curves[method(row), row["workers"], row["batch"]]
         return min(points[-1][0] for points in of.values())
 
-    def times(self, row, step):
-        """(the seconds to the target, the least that they can be)"""
-        steps = self.steps(row)
-        return steps * step, (steps if math.isfinite(steps) else
-                              self.most_steps(row)) * step
+    def seconds(self, row):
+        """To the target."""
+        return self.steps(row) * self.step(row)
 
     # ---- the columns: functions of a row of runs.csv and of its base
 
     def step_faster(self, row, base):
-        return float(base["step_s"]) >= MARGIN * float(row["step_s"])
+        return self.step(base) >= MARGIN * self.step(row)
 
     def step_predicted(self, row, base):
         return self.forecast[base["cell"]] >= MARGIN * self.forecast[row["cell"]]
@@ -87,14 +98,12 @@ class ToLoss:
         return self.step_faster(row, base) == self.step_predicted(row, base)
 
     def loss_faster(self, row, base):
-        return (self.times(base, float(base["step_s"]))[0] >=
-                MARGIN * self.times(row, float(row["step_s"]))[0])
+        return self.seconds(base) >= MARGIN * self.seconds(row)
 
     def loss_open(self, row, base):
         """The training was too short to tell."""
-        whole, least = self.times(row, float(row["step_s"]))
-        return (math.isinf(whole) and
-                self.times(base, float(base["step_s"]))[0] >= MARGIN * least)
+        least = self.most_steps(row) * self.step(row)
+        return math.isinf(self.steps(row)) and self.seconds(base) >= MARGIN * least
 
     COUNTS = {
         "faster by step": step_faster,
@@ -111,8 +120,7 @@ class ToLoss:
 
     def step_ratios(self, rows):
         """How many times shorter the step is than that of whole gradients."""
-        return [float(self.base[self.same(r)]["step_s"]) / float(r["step_s"])
-                for r in rows]
+        return [self.step(self.base[self.same(r)]) / self.step(r) for r in rows]
 
     def step_quotients(self, rows):
         """The steps to the target, by those of whole gradients; of each size once."""
@@ -123,7 +131,7 @@ class ToLoss:
     def product(self, cell):
         """The seconds of a whole run to the target, by the product."""
         row = self.setup(cell)
-        return self.steps(row, SEED) * float(row["step_s"])
+        return self.steps(row, SEED) * self.step(row)
 
     def measured(self, cell):
         """The seconds that they were."""
@@ -135,10 +143,10 @@ class ToLoss:
     def values(self, head, keys, of):
         """What a column has to say about a row of a table; `of` finds its runs."""
         if head in self.COUNTS:
-            return [self.count(head, of(keys))]
+            return [self.count(head, self.once(of(keys)))]
         if head in self.WHOLE:
             return [self.WHOLE[head](self, keys["cell"])]
-        return self.QUOTIENTS[head](self, of(keys))
+        return self.QUOTIENTS[head](self, self.once(of(keys)))
 
     def setup(self, cell):
         """The row of runs.csv with the settings that a whole run is named for."""

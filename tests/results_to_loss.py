@@ -122,6 +122,11 @@ class ToLoss:
         """How many times shorter the step is than that of whole gradients."""
         return [self.step(self.base[self.same(r)]) / self.step(r) for r in rows]
 
+    def exchanges(self, rows):
+        """The exchange of whole gradients by the law, in times of computing."""
+        return [float(self.base[self.same(r)]["law_exchange_s"]) * 1e3 /
+                sum(map(float, r["pace"].split(","))) for r in rows]
+
     def step_quotients(self, rows):
         """The steps to the target, by those of whole gradients; of each size once."""
         found = {(method(r), r["workers"], r["batch"]):
@@ -156,5 +161,9 @@ class ToLoss:
                     (f"{name}, {batch}", net, "0" if rest else "1"))
 
     WHOLE = {"by the product, s": product, "whole run, s": measured}
-    QUOTIENTS = {"step, times shorter": step_ratios, "steps, times more": step_quotients}
+    QUOTIENTS = {
+        "exchange / computing": exchanges,
+        "step, times shorter": step_ratios,
+        "steps, times more": step_quotients,
+    }
     HEADS = {*COUNTS, *WHOLE, *QUOTIENTS}

@@ -215,8 +215,9 @@ TO_LOSS = {"experiments/results/x/" + name: text for name, text in {
         f"{name} workers=2 batch=4 seed=1,{step},{loss}\n" for name, step, loss in (
             ("dense", 48, 4), ("dense", 96, 3), ("int8", 64, 4), ("int8", 128, 2),
             ("topk", 240, 4), ("topk", 336, 2), ("sign", 96, 5), ("sign", 480, 4))),
-    "whole.csv": 'cell,val_loss,train_s\n"int8, batch 4, 1gbit",4,10\n'
-                 '"int8, batch 4, 1gbit",2,20\n'}.items()}
+    "whole.csv": 'cell,step,val_loss,train_s\n"int8, batch 4, 1gbit",64,4,10\n'
+                 '"int8, batch 4, 1gbit",128,2,20\n"sign, batch 4, 1gbit",9,9,9\n'
+}.items()}
 
 
 def to_loss(head, *rows):
@@ -274,6 +275,7 @@ CASES = [
     (to_loss("faster to the loss", "topk | 0"), True),
     (to_loss("not known | steps, times more", "sign | 1 | ", "topk | 0 | 3.00"), False),
     (to_loss("not known", "sign | 0"), True),
+    (to_loss("with losses", "int8 | 0"), True),
     (to_loss("step, times shorter | exchange / computing", "int8 | 2.0 | 2.0"), False),
     (to_loss("exchange / computing", "int8 | 2.1"), True),
     (to_loss("steps, times more", "int8 | 1.1"), True),

@@ -6,7 +6,8 @@ A folder with these files has such tables:
     validations.csv   losses by step of trainings without links; the name of a cell
                       begins with the same method: "topk workers=2 batch=4 seed=1"
     predict.csv       what `lockstep predict` says about each cell of runs.csv
-    whole.csv         losses by seconds of whole runs: "topk, batch 4, 1gbit"
+    whole.csv         losses by seconds and by step of whole runs of two workers:
+                      "topk, batch 4, 1gbit"
 
 A set-up is compared with the run of whole gradients that has the same links, workers,
 batch and overlap. Of repeats the median counts. The target is the loss of whole gradients
@@ -49,7 +50,19 @@ class ToLoss:
             self.curves.setdefault(key, {}).setdefault(words["seed"], []).append(
                 (int(r["step"]), float(r["val_loss"])))
         self.whole = read("whole.csv")
+        self.add_whole()
         self.base = {self.same(r): r for r in self.runs if method(r) == BASE}
+
+    def add_whole(self):
+        """The losses of whole runs, where a training without links is missing."""
+        found = {}
+        for r in self.whole:
+            row = self.setup(r["cell"])
+            key = method(row), row["workers"], row["batch"]
+            found.setdefault(key, {}).setdefault(r["cell"], []).append(
+                (int(r["step"]), float(r["val_loss"])))
+        for key, runs in found.items():
+            self.curves.setdefault(key, {SEED: next(iter(runs.values()))})
 
     @staticmethod
     def once(rows):
@@ -65,22 +78,26 @@ class ToLoss:
     def same(row):
         return tuple(row[key] for key in SAME)
 
+    def of(self, row):
+        """The curves of a set-up, by seed."""
+        return self.curves.get((method(row), row["workers"], row["batch"]), {})
+
     def target(self, workers, batch):
+        """None if whole gradients were not trained with this size."""
         found = [dict(points)[STEP] for points in
-                 self.curves[BASE, workers, batch].values()]
-        return sum(found) / len(found)
+                 self.curves.get((BASE, workers, batch), {}).values()]
+        return sum(found) / len(found) if found else None
 
     def steps(self, row, seed=None):
-        """To the target: the mean of the seeds, infinite if one does not reach it."""
-        of = self.curves[method(row), row["workers"], row["batch"]]
+        """To the target: the mean of the seeds, infinite if one does not reach it, or
+        none was trained."""
         target = self.target(row["workers"], row["batch"])
-        found = [crossing(points, target) for key, points in of.items()
-                 if seed in (None, key)]
-        return sum(found) / len(found)
+        found = [crossing(points, target) for key, points in self.of(row).items()
+                 if target is not None and seed in (None, key)]
+        return sum(found) / len(found) if found else math.inf
 
     def most_steps(self, row):
-        of = self.curves[method(row), row["workers"], row["batch"]]
-        return min(points[-1][0] for points in of.values())
+        return min((points[-1][0] for points in self.of(row).values()), default=0)
 
     def seconds(self, row):
         """To the target."""
@@ -98,10 +115,17 @@ class ToLoss:
         return self.step_faster(row, base) == self.step_predicted(row, base)
 
     def loss_faster(self, row, base):
-        return self.seconds(base) >= MARGIN * self.seconds(row)
+        return (math.isfinite(self.steps(row)) and
+                self.seconds(base) >= MARGIN * self.seconds(row))
+
+    def trained(self, row, base):
+        """Whether there are losses of both."""
+        return bool(self.of(row) and self.of(base))
 
     def loss_open(self, row, base):
         """The training was too short to tell."""
+        if not self.trained(row, base):
+            return False
         least = self.most_steps(row) * self.step(row)
         return math.isinf(self.steps(row)) and self.seconds(base) >= MARGIN * least
 
@@ -109,6 +133,7 @@ class ToLoss:
         "faster by step": step_faster,
         "by predict": step_predicted,
         "predict agrees": step_agreed,
+        "with losses": trained,
         "faster to the loss": loss_faster,
         "not known": loss_open,
     }
@@ -130,8 +155,9 @@ class ToLoss:
     def step_quotients(self, rows):
         """The steps to the target, by those of whole gradients; of each size once."""
         found = {(method(r), r["workers"], r["batch"]):
-                 self.steps(r) / self.steps(self.base[self.same(r)]) for r in rows}
-        return [v for v in found.values() if math.isfinite(v)]
+                 self.steps(r) / self.steps(self.base[self.same(r)]) for r in rows
+                 if math.isfinite(self.steps(r))}
+        return list(found.values())
 
     def product(self, cell):
         """The seconds of a whole run to the target, by the product."""
@@ -141,6 +167,8 @@ class ToLoss:
     def measured(self, cell):
         """The seconds that they were."""
         row = self.setup(cell)
+        if self.target(row["workers"], row["batch"]) is None:
+            return math.inf
         points = [(float(r["train_s"]), float(r["val_loss"])) for r in self.whole
                   if r["cell"] == cell]
         return crossing(points, self.target(row["workers"], row["batch"]))
@@ -150,7 +178,7 @@ class ToLoss:
         if head in self.COUNTS:
             return [self.count(head, self.once(of(keys)))]
         if head in self.WHOLE:
-            return [self.WHOLE[head](self, keys["cell"])]
+            return list(filter(math.isfinite, [self.WHOLE[head](self, keys["cell"])]))
         return self.QUOTIENTS[head](self, self.once(of(keys)))
 
     def setup(self, cell):

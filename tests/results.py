@@ -277,6 +277,8 @@ CASES = [
     (to_loss("not known", "sign | 0"), True),
     (to_loss("with losses", "int8 | 0"), True),
     (to_loss("step, times shorter | exchange / computing", "int8 | 2.0 | 2.0"), False),
+    (to_loss("to the loss, times sooner", "int8 | 2.0", "topk | 3.33"), False),
+    (to_loss("to the loss, times sooner", "topk | 10.00"), True),
     (to_loss("exchange / computing", "int8 | 2.1"), True),
     (to_loss("steps, times more", "int8 | 1.1"), True),
     (whole_run("14.40 | 15.0"), False),

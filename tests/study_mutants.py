@@ -116,7 +116,7 @@ MISTAKES = [
     ("copies/dropped", "answer.py", "first_share / share > max(", "share > 9 * max("),
     ("copies/target", "answer.py",
      "[c for c in self.ranked if c not in self.tied]", "self.ranked[1:]"),
-    ("copies/ties", "answer.py", "self.behind[-1]", "self.ranked[-1]"),
+    ("copies/level", "answer.py", "self.behind[-1]", "self.ranked[-1]"),
     ("copies/ties", "answer.py", "for f in (min, max)]", "for f in (min, min)]"),
     # a superlative of one cell, where others cannot be told apart from it
     ("copies/ties", "answer.py", "self.place(self.level(cell, self.ranked), cell,",
@@ -158,12 +158,12 @@ MISTAKES = [
     ("copies/few", "answer.py", "FEW = 10", "FEW = 5"),
     ("copies/hosts", "answer.py", "run.hosts * (run.number", "1 * (run.number"),
     ("copies/hosts", "answer.py", "(number(run.setting(\"server_threads\")) or 1)", "1"),
-    ("copies/ties", "answer.py", "MUCH_TAKEN + _expected(r)", "MUCH_TAKEN"),
+    ("copies/promise", "answer.py", "MUCH_TAKEN + _expected(run)", "MUCH_TAKEN"),
     ("copies/missing", "answer.py", "or 0) > MANY_SWITCHES", "or 0) > 0"),
     # the cores of servers; a cause where other programs ran; ties that are no pairs
     ("copies/ties", "answer.py", '+ run.samples["server_cores"]', "+ run.servers"),
     ("copies/ties", "answer.py", "for a in ranges for b in ranges)", "for a in ranges for b in ())"),
-    ("copies/ties", "answer.py", "if any(map(is_disturbed, self", "if any(map(bool, self"),
+    ("copies/shaped", "answer.py", "if any(map(is_disturbed, self", "if any(map(bool, self"),
     ("copies/ties", "answer.py", "self.study.of(cell) + self.study.of(best))", "[])"),
     ("copies/missing", "answer.py", "study.unfinished + [r for", "[r for"),
     ("copies/ties", "answer.py", "max(3 * usual, 0.1 * middle)", "30 * usual"),

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RECORDS = 1 << 15, VOCAB = 256, CALLS = 1000000 };
 
@@ -69,7 +70,12 @@ int main(int argc, char **argv)
     double *off = mem_alloc((size_t)rounds, sizeof *off);
     if (!on || !off || spans_open(&s, RECORDS))
         die("%s", fail_message());
-    struct sampler_config config = {.path = "/dev/null",
+    char samples[] = "/tmp/span_perf-XXXXXX";
+    int fd = mkstemp(samples);
+    if (fd < 0)
+        die("%s: cannot be made; try: df /tmp", samples);
+    close(fd);
+    struct sampler_config config = {.path = samples,
                                     .who = "0",
                                     .spans = s,
                                     .cores = 1,
@@ -92,6 +98,7 @@ int main(int argc, char **argv)
            "cost_%", "ns_per_span");
     printf("%-8s %6d %10.3f %10.3f %9.3f %12.1f\n", preset, batch, without,
            with, 100 * (with / without - 1), ns_a_span(s));
+    unlink(samples);
     spans_close(&s);
     workload_close(&w);
     mem_free(on);

@@ -122,9 +122,9 @@ static void print_head(enum collect_verb verb, int world)
 {
     printf("\n# %s, %d workers: busbw = %s\n#%11s %11s %11s %8s %8s %7s %11s "
            "%9s  %s\n",
-           collect_verb_names[verb], world, collect_formula(verb), "size(B)",
-           "count", "time(us)", "algbw", "busbw", "#wrong", "sent(B)", "law",
-           "row");
+           collect_verb_names[verb], world, collect_facts[verb].formula,
+           "size(B)", "count", "time(us)", "algbw", "busbw", "#wrong",
+           "sent(B)", "law", "row");
 }
 
 static void print_row(const struct cell *c, enum collect_verb verb, size_t n,

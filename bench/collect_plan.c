@@ -39,64 +39,46 @@ const struct collect_row collect_rows[COLLECT_ROWS] = {
     {"chain-mpi", &library_mpi, SCHEDULE_CHAIN, true},
 };
 
-static const struct {
-    enum group_verb verb; // GROUP_VERBS: none
-    int op;
-    bool parts;         // every member has a part of the vector
-    double share, once; // busbw / algbw: share (n-1)/n + once
-} verbs[COLLECT_VERBS] = {
-    [COLLECT_ALL_REDUCE] = {GROUP_ALL_REDUCE, NO_SCHEDULE, false, 2, 0},
-    [COLLECT_REDUCE_SCATTER] = {GROUP_REDUCE_SCATTER, NO_SCHEDULE, true, 1, 0},
-    [COLLECT_ALL_GATHER] = {GROUP_ALL_GATHER, NO_SCHEDULE, true, 1, 0},
-    [COLLECT_BROADCAST] = {GROUP_BROADCAST, SCHEDULE_BROADCAST, false, 0, 1},
-    [COLLECT_REDUCE] = {GROUP_REDUCE, SCHEDULE_REDUCE, false, 0, 1},
-    [COLLECT_SCATTER] = {GROUP_VERBS, SCHEDULE_SCATTER, true, 1, 0},
-    [COLLECT_GATHER] = {GROUP_VERBS, SCHEDULE_GATHER, true, 1, 0},
-    [COLLECT_SENDRECV] = {GROUP_SEND, NO_SCHEDULE, false, 0, 1},
+#define WHOLE 0, 1, "algbw"
+#define SHARE 1, 0, "algbw x (n-1)/n"
+#define TWICE 2, 0, "algbw x 2(n-1)/n"
+
+const struct collect_facts collect_facts[COLLECT_VERBS] = {
+    [COLLECT_ALL_REDUCE] = {GROUP_ALL_REDUCE, NO_SCHEDULE, false, TWICE},
+    [COLLECT_REDUCE_SCATTER] = {GROUP_REDUCE_SCATTER, NO_SCHEDULE, true, SHARE},
+    [COLLECT_ALL_GATHER] = {GROUP_ALL_GATHER, NO_SCHEDULE, true, SHARE},
+    [COLLECT_BROADCAST] = {GROUP_BROADCAST, SCHEDULE_BROADCAST, false, WHOLE},
+    [COLLECT_REDUCE] = {GROUP_REDUCE, SCHEDULE_REDUCE, false, WHOLE},
+    [COLLECT_SCATTER] = {GROUP_VERBS, SCHEDULE_SCATTER, true, SHARE},
+    [COLLECT_GATHER] = {GROUP_VERBS, SCHEDULE_GATHER, true, SHARE},
+    [COLLECT_SENDRECV] = {GROUP_SEND, NO_SCHEDULE, false, WHOLE},
 };
-
-int collect_op(enum collect_verb v)
-{
-    return verbs[v].op;
-}
-
-enum group_verb collect_group_verb(enum collect_verb v)
-{
-    return verbs[v].verb;
-}
 
 bool collect_has(int row, enum collect_verb v)
 {
     const struct collect_row *r = &collect_rows[row];
     if (r->algorithm != NO_SCHEDULE)
-        return verbs[v].op != NO_SCHEDULE &&
-               schedule_exists((enum schedule_op)verbs[v].op,
+        return collect_facts[v].op != NO_SCHEDULE &&
+               schedule_exists((enum schedule_op)collect_facts[v].op,
                                (enum schedule_algorithm)r->algorithm);
-    return !r->carrier || verbs[v].verb != GROUP_VERBS;
+    return !r->carrier || collect_facts[v].verb != GROUP_VERBS;
 }
 
 size_t collect_elements(enum collect_verb v, size_t n, int world)
 {
     size_t w = (size_t)world;
     n = n < w ? w : n;
-    return verbs[v].parts ? n / w * w : n;
+    return collect_facts[v].parts ? n / w * w : n;
 }
 
 size_t collect_count(enum collect_verb v, size_t n, int world)
 {
-    return verbs[v].parts ? n / (size_t)world : n;
+    return collect_facts[v].parts ? n / (size_t)world : n;
 }
 
 double collect_factor(enum collect_verb v, int world)
 {
-    return verbs[v].share * (world - 1) / world + verbs[v].once;
-}
-
-const char *collect_formula(enum collect_verb v)
-{
-    return verbs[v].once > 0    ? "algbw"
-           : verbs[v].share > 1 ? "algbw x 2(n-1)/n"
-                                : "algbw x (n-1)/n";
+    return collect_facts[v].share * (world - 1) / world + collect_facts[v].once;
 }
 
 // ---- the command line

@@ -30,7 +30,17 @@ struct collect_row {
     bool mpi;      // only under mpirun
 };
 
+// What is known of a verb, besides its name.
+struct collect_facts {
+    enum group_verb verb; // of group.h; GROUP_VERBS: none
+    int op;               // enum schedule_op; or NO_SCHEDULE: none
+    bool parts;           // every member has a part of the vector
+    double share, once;   // busbw / algbw: share (n-1)/n + once
+    const char *formula;  // the same as text
+};
+
 extern const struct collect_row collect_rows[COLLECT_ROWS];
+extern const struct collect_facts collect_facts[COLLECT_VERBS];
 extern const char *const collect_verb_names[]; // NULL-terminated
 
 struct collect_plan {
@@ -48,11 +58,6 @@ struct collect_plan {
 int collect_parse(struct collect_plan *p, bool launched, int nwords,
                   char **words);
 
-// A verb's enum schedule_op, or NO_SCHEDULE if it has none; and its verb of
-// group.h, or GROUP_VERBS if it has none.
-int collect_op(enum collect_verb v);
-enum group_verb collect_group_verb(enum collect_verb v);
-
 // Whether a row can do a verb.
 bool collect_has(int row, enum collect_verb v);
 
@@ -62,6 +67,5 @@ bool collect_has(int row, enum collect_verb v);
 size_t collect_elements(enum collect_verb v, size_t n, int world);
 size_t collect_count(enum collect_verb v, size_t n, int world);
 
-// busbw / algbw for `world` members, and the formula as text.
+// busbw / algbw for `world` members.
 double collect_factor(enum collect_verb v, int world);
-const char *collect_formula(enum collect_verb v);

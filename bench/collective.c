@@ -5,8 +5,6 @@
 
 #include "bench/mpi_calls.h"
 
-#include "allreduce/library_carriers.h"
-#include "base/base.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
 #include "device/vector.h"
@@ -80,7 +78,7 @@ static struct schedule schedule_of(const struct collective *c, int row,
                                    enum collect_verb verb, size_t n)
 {
     return (struct schedule){
-        .op = (enum schedule_op)collect_op(verb),
+        .op = (enum schedule_op)collect_facts[verb].op,
         .algorithm = (enum schedule_algorithm)collect_rows[row].algorithm,
         .world = c->cluster->world,
         .n = n,
@@ -126,7 +124,7 @@ static int run_verb(struct collective *c, struct group *g,
 {
     const struct group_chunk all = {.n = n};
     struct group_vector in = floats(c->received, all);
-    struct group_op op = {.verb = collect_group_verb(verb),
+    struct group_op op = {.verb = collect_facts[verb].verb,
                           .vector = floats(c->own, all),
                           .peer = ROOT};
     int left = (g->rank + g->size - 1) % g->size;
@@ -155,15 +153,10 @@ static int run(struct collective *c, int row, enum collect_verb verb, size_t n)
 
 // ---- the numbers
 
-static float value(int rank, size_t i)
-{
-    return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);
-}
-
 static void fill(struct collective *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        c->own[i] = value(c->cluster->rank, i);
+        c->own[i] = table_number(c->cluster->rank, i);
         c->received[i] = UNTOUCHED;
     }
 }
@@ -196,15 +189,15 @@ static float expected(const struct collective *c, enum collect_verb verb,
     switch (verb) {
     case COLLECT_BROADCAST:
     case COLLECT_SCATTER:
-        return value(ROOT, i);
+        return table_number(ROOT, i);
     case COLLECT_ALL_GATHER:
     case COLLECT_GATHER:
-        return value((int)(i / (n / (size_t)world)), i);
+        return table_number((int)(i / (n / (size_t)world)), i);
     case COLLECT_SENDRECV:
-        return value((rank + world - 1) % world, i);
+        return table_number((rank + world - 1) % world, i);
     default:
         for (int r = 0; r < world; r++)
-            sum += value(r, i);
+            sum += table_number(r, i);
         return sum;
     }
 }
@@ -228,7 +221,7 @@ static double law(const struct collective *c, int row, enum collect_verb verb,
                   size_t n)
 {
     const struct collect_row *r = &collect_rows[row];
-    const struct group_op op = {.verb = collect_group_verb(verb),
+    const struct group_op op = {.verb = collect_facts[verb].verb,
                                 .vector = group_floats(c->own, n),
                                 .peer = ROOT};
     const struct plan ring = {.rank = c->cluster->rank,

@@ -1,8 +1,7 @@
 // collective.h - runs and times one verb for one row of collect_perf, and
 // checks its numbers and its bytes.
 //
-// Members' numbers are small integers that differ by member and element. So
-// sums are exact, and every result is known.
+// Members' numbers are those of table_number().
 
 #pragma once
 

@@ -65,8 +65,11 @@ if(mpirun)
                 ${mpirun} -n 2 $<TARGET_FILE:pair_perf> rounds=1 steps=2)
 endif()
 
-add_executable(span_perf bench/span_perf.c)
-target_link_libraries(span_perf PRIVATE model telemetry)
+add_executable(span_perf bench/span_perf.c bench/workload.c)
+target_link_libraries(span_perf PRIVATE sync model optim telemetry cluster config
+                                        device OpenMP::OpenMP_C)
+lockstep_says(span_perf 0 "cost_%.*nano +1 +[0-9.]+ +[0-9.]+ "
+              $<TARGET_FILE:span_perf> nano 1 2)
 
 add_executable(squeeze_perf bench/squeeze_perf.c)
 target_link_libraries(squeeze_perf PRIVATE squeeze config)

@@ -8,12 +8,13 @@
 
 #include "base/base.h"
 #include "base/median.h"
-#include "model/model.h"
+#include "bench/workload.h"
 #include "telemetry/sampler.h"
 #include "telemetry/span.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RECORDS = 1 << 15, VOCAB = 256, CALLS = 1000000 };
 
@@ -28,37 +29,14 @@ static double ns_a_span(struct spans *s)
     return (double)(now_ns() - start) / CALLS;
 }
 
-static struct model *open_model(const char *preset, int batch,
-                                struct model_job *job)
-{
-    struct model *m = NULL;
-    *job = (struct model_job){.precision = DTYPE_F32,
-                              .batch = batch,
-                              .threads = 1,
-                              .train = true};
-    if (model_preset(preset, &job->config))
-        die("%s", fail_message());
-    job->config.vocab = VOCAB;
-    job->tokens = job->config.context;
-    size_t n = model_nparams(&job->config);
-    job->params = mem_alloc(n, sizeof(float));
-    job->grads = mem_alloc(n, sizeof(float));
-    if (!job->params || !job->grads)
-        die("%s", fail_message());
-    model_init(&job->config, 1, job->params);
-    if (model_open(&m, job))
-        die("%s", fail_message());
-    return m;
-}
-
 // Milliseconds of a step that records into `lane`.
-static double step_ms(struct model *m, const int32_t *x, struct span_lane *lane)
+static double step_ms(struct workload *w, struct span_lane *lane)
 {
-    struct model_step step = {.x = x, .y = x, .scale = 1, .lane = lane};
+    struct model_step step = {.x = w->x, .y = w->y, .scale = 1, .lane = lane};
     float loss;
     uint64_t start = now_ns();
     span_begin(lane, SPAN_STEP, 1);
-    if (model_train(m, &step, &loss))
+    if (model_train(w->model, &step, &loss))
         die("%s", fail_message());
     span_end(lane);
     return (double)(now_ns() - start) * 1e-6;
@@ -74,29 +52,40 @@ int main(int argc, char **argv)
     }
     int batch = argc > 2 ? atoi(argv[2]) : 4;
     int rounds = argc > 3 ? atoi(argv[3]) : 101;
-    struct model_job job;
+    struct workload_case is = {.batch = batch,
+                               .precision = DTYPE_F32,
+                               .threads = 1};
+    struct workload w;
     struct spans *s;
     struct sampler *sampler = NULL;
     if (batch < 1 || rounds < 1)
         die("batch %d, rounds %d; try: whole numbers from 1", batch, rounds);
-    struct model *m = open_model(preset, batch, &job);
-    size_t tokens = (size_t)batch * (size_t)job.tokens;
-    int32_t *x = mem_alloc(tokens, sizeof *x);
+    if (model_preset(preset, &is.config))
+        die("%s", fail_message());
+    is.config.vocab = VOCAB;
+    is.tokens = is.config.context;
+    if (workload_open(&w, &is))
+        die("%s", fail_message());
     double *on = mem_alloc((size_t)rounds, sizeof *on);
     double *off = mem_alloc((size_t)rounds, sizeof *off);
-    if (!x || !on || !off || spans_open(&s, RECORDS))
+    if (!on || !off || spans_open(&s, RECORDS))
         die("%s", fail_message());
-    struct sampler_config config = {.path = "/dev/null",
+    char samples[] = "/tmp/span_perf-XXXXXX";
+    int fd = mkstemp(samples);
+    if (fd < 0)
+        die("%s: cannot be made; try: df /tmp", samples);
+    close(fd);
+    struct sampler_config config = {.path = samples,
                                     .who = "0",
                                     .spans = s,
                                     .cores = 1,
                                     .per_s = 10,
                                     .zero_ns = now_ns()};
     for (int i = -2; i < rounds; i++) {
-        double bare = step_ms(m, x, NULL);
+        double bare = step_ms(&w, NULL);
         if (sampler_open(&sampler, &config))
             die("%s", fail_message());
-        double recorded = step_ms(m, x, spans_compute(s));
+        double recorded = step_ms(&w, spans_compute(s));
         if (sampler_close(&sampler))
             die("%s", fail_message());
         if (i < 0)
@@ -109,11 +98,9 @@ int main(int argc, char **argv)
            "cost_%", "ns_per_span");
     printf("%-8s %6d %10.3f %10.3f %9.3f %12.1f\n", preset, batch, without,
            with, 100 * (with / without - 1), ns_a_span(s));
+    unlink(samples);
     spans_close(&s);
-    model_close(&m);
-    mem_free(job.params);
-    mem_free(job.grads);
-    mem_free(x);
+    workload_close(&w);
     mem_free(on);
     mem_free(off);
     return 0;

@@ -1,5 +1,5 @@
-// table.h - what the tables of sync_perf and collect_perf share: the sizes of
-// vectors, and the choice of rows.
+// table.h - what the tables of sync_perf and collect_perf share: the sizes and
+// numbers of vectors, and the choice of rows.
 
 #pragma once
 
@@ -16,6 +16,10 @@ enum { TABLE_SIZES = 64 };
 // which has max_mb MiB. Returns how many there are, at most TABLE_SIZES.
 int table_sizes(double min_bytes, double max_mb, double factor,
                 size_t counts[TABLE_SIZES]);
+
+// Element i of the vector of worker `rank`: a small integer, which differs by
+// worker and element. So sums are exact, and every result is known.
+float table_number(int rank, size_t i);
 
 // Sets use[i] for the names[i] that `text`, the value of key=, lists: "a,b" or
 // "all". `program` is for the error message. 0, or -1 after fail().

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "bench/echo.h"
 #include "bench/servers.h"
+#include "bench/table.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
 #include "device/device.h"
@@ -82,12 +83,6 @@ int tested_close(struct tested *e, bool failed)
     return servers_close(&e->servers, failed);
 }
 
-// Gradient i of worker `rank`, in odd steps.
-static float share(int rank, size_t i)
-{
-    return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);
-}
-
 static int step(struct tested *e, struct cost *cost)
 {
     struct arena *a = e->arena;
@@ -95,7 +90,7 @@ static int step(struct tested *e, struct cost *cost)
     struct sync_out out;
     float sign = e->steps % 2 ? 1 : -1;
     for (size_t i = 0; i < a->n; i++)
-        a->grads[i] = sign * share(a->cluster->rank, i);
+        a->grads[i] = sign * table_number(a->cluster->rank, i);
     // Small vectors need no barrier: their steps follow each other so closely
     // that workers stay together. Filling more than 16 KiB takes longer than
     // summing them, so such vectors need one.
@@ -125,7 +120,7 @@ static void count_wrong(struct tested *e)
     for (size_t i = 0; i < a->n; i++) {
         float sum = 0;
         for (int r = 0; e->steps % 2 && r < a->cluster->world; r++)
-            sum += share(r, i);
+            sum += table_number(r, i);
         e->wrong += a->params[i] != -sum;
     }
 }

@@ -1,9 +1,9 @@
 // tested.h - opens a backend, runs its steps, and checks its results.
 //
-// Gradients are small integers that differ by rank and element. They have one
-// sign in odd steps and the other in even steps. The update subtracts their
-// sum. So parameters are exactly minus the sum after an odd step, and exactly
-// zero after an even step, whether servers or workers update. This lets several
+// Gradients are the small integers of table_number(). They have one sign in odd
+// steps and the other in even steps. The update subtracts their sum. So
+// parameters are exactly minus the sum after an odd step, and exactly zero
+// after an even step, whether servers or workers update. This lets several
 // backends alternate on the same vectors, with an even number of steps at a
 // time.
 

@@ -4,8 +4,6 @@
 
 #include "explain/page.h"
 
-#include "base/base.h"
-
 static int ranks(const struct story *s)
 {
     return s->workers + s->servers;

@@ -20,6 +20,7 @@
 static const double strays_s = 30;
 
 enum { STACK = 8 << 20, LEAST_STACK = 1 << 20 }; // 8 MiB: Linux's default
+enum { STATUS = 80 };
 
 // mpirun waits by select(), and aborts at a file descriptor of 1024: whoever
 // connects often enough could end the job.
@@ -238,23 +239,39 @@ static const char *signal_name(int number)
     return NULL;
 }
 
-void child_status_text(int status, char out[CHILD_STATUS])
+// The status of waitpid() as text: "exit code 3", "killed by signal 9 (SIGKILL,
+// Killed)".
+static void status_text(int status, char out[STATUS])
 {
     int sig = WTERMSIG(status);
     const char *name = WIFSIGNALED(status) ? signal_name(sig) : NULL;
     if (name)
-        snprintf(out, CHILD_STATUS, "killed by signal %d (%s, %s)", sig, name,
+        snprintf(out, STATUS, "killed by signal %d (%s, %s)", sig, name,
                  strsignal(sig));
     else if (WIFSIGNALED(status))
-        snprintf(out, CHILD_STATUS, "killed by signal %d", sig);
+        snprintf(out, STATUS, "killed by signal %d", sig);
     else
-        snprintf(out, CHILD_STATUS, "exit code %d", WEXITSTATUS(status));
+        snprintf(out, STATUS, "exit code %d", WEXITSTATUS(status));
 }
 
 const char *child_error(const char *text)
 {
     size_t n = strlen(LOG_ERROR_MARK);
     return strncmp(text, LOG_ERROR_MARK, n) == 0 ? text + n : NULL;
+}
+
+int child_fail(const char *name, int status, const char *last, const char *when)
+{
+    const char *error = child_error(last);
+    bool full = WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ;
+    char how[STATUS];
+    status_text(status, how);
+    if (error && WIFEXITED(status))
+        return fail("%s%s: %s", name, when, error);
+    if (error)
+        return fail("%s: %s%s: %s", name, how, when, error);
+    return fail("%s: %s%s%s%s%s", name, how, when, *last ? "; last line: " : "",
+                last, full ? "; try: ulimit -f unlimited" : "");
 }
 
 void child_keep_last(char last[CHILD_LAST], const char *text)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CHILD_LINE = 4096, CHILD_LAST = 512, CHILD_STATUS = 80 };
+enum { CHILD_LINE = 4096, CHILD_LAST = 512 };
 
 struct stream {
     int fd; // -1 when closed
@@ -71,10 +71,6 @@ void child_close(struct child *c, child_line *fn, void *ctx);
 // (subreaper).
 void child_kill_strays(void);
 
-// Writes the status of waitpid() as text: "exit code 3", "killed by signal 9
-// (SIGKILL, Killed)".
-void child_status_text(int status, char out[CHILD_STATUS]);
-
 // Keeps `text` as the last line of a process. A line with LOG_ERROR_MARK, in
 // which a process says why it ends, is never replaced.
 void child_keep_last(char last[CHILD_LAST], const char *text);
@@ -87,6 +83,12 @@ void child_begin(char last[CHILD_LAST], bool *began);
 // Returns the part of `text` behind LOG_ERROR_MARK; NULL if `text` does not
 // begin with the mark.
 const char *child_error(const char *text);
+
+// Calls fail() with the reason why a process ended: the error in its last line,
+// or else its status ("killed by signal 9 (SIGKILL, Killed)") and that line.
+// `when` is put behind the name or the status. Returns -1.
+int child_fail(const char *name, int status, const char *last,
+               const char *when);
 
 // Returns the part of `text` behind "[rank] ", with which a worker's log_line()
 // begins; `text` itself if it does not begin so.

@@ -33,6 +33,18 @@ bool elastic_blames_server(const struct child *c)
                      !strncmp(error, "rendezvous ", 11));
 }
 
+const struct child *elastic_worst(const struct child *c, int n)
+{
+    const struct child *worst = NULL;
+    for (int i = 0; i < n; i++) {
+        if (works(&c[i]) && c[i].status == 0)
+            return NULL;
+        if (works(&c[i]) && (!worst || child_guilt(&c[i]) > child_guilt(worst)))
+            worst = &c[i];
+    }
+    return worst;
+}
+
 struct child *elastic_all_lost(struct child *c, int n)
 {
     struct child *lost = NULL;

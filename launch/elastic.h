@@ -14,6 +14,10 @@ bool elastic_goes_on(const struct child *c, int n, bool elastic);
 // dropped it. Or the server itself is gone; then all workers lose it.
 bool elastic_blames_server(const struct child *c);
 
+// Once all workers have ended: the guiltiest of them (child_guilt()). NULL if
+// one of them reached the end of the run.
+const struct child *elastic_worst(const struct child *c, int n);
+
 // If nobody is left but workers that blame a server, returns one of them, else
 // NULL.
 struct child *elastic_all_lost(struct child *c, int n);

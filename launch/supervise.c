@@ -198,25 +198,16 @@ static int count_alive(const struct job *j)
     return n;
 }
 
-// Calls fail() with the reason why a process ended: the error that it printed,
-// or else its status and its last line. The only process of a job needs no
-// name. Returns -1.
+// Calls fail() with the reason why a process ended. The only process of a job
+// needs no name. Returns -1.
 static int fail_with(struct job *j, const char *name, int status,
                      const char *last, const char *when)
 {
     const char *error = child_error(last);
-    char how[CHILD_STATUS];
-    child_status_text(status, how);
-    if (error && WIFEXITED(status) && j->n == 1 && !*when)
-        return fail("%s", error);
-    if (error && WIFEXITED(status))
-        return fail("%s%s: %s", name, when, error);
-    if (error)
-        return fail("%s: %s%s: %s", name, how, when, error);
-    j->crashed = true;
-    bool full = WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ;
-    return fail("%s: %s%s%s%s%s", name, how, when, *last ? "; last line: " : "",
-                last, full ? "; try: ulimit -f unlimited" : "");
+    j->crashed |= !error;
+    return error && WIFEXITED(status) && j->n == 1 && !*when
+               ? fail("%s", error)
+               : child_fail(name, status, last, when);
 }
 
 // Handles the loss of a worker in an elastic job; fail_message() says why.
@@ -443,16 +434,10 @@ static int fail_with_cause(struct job *j)
 // run, or -1 after fail() with the cause of a loss.
 static int fail_lost(struct job *j)
 {
-    const struct child *worst = NULL;
+    const struct child *worst = elastic_worst(j->children, j->n);
     char why[CHILD_LINE];
-    for (const struct child *c = j->children; c < j->children + j->n; c++) {
-        if (c->kind == JOB_SERVER)
-            continue;
-        if (c->status == 0)
-            return 0;
-        if (!worst || child_guilt(c) > child_guilt(worst))
-            worst = c;
-    }
+    if (!worst)
+        return 0;
     fail_with(j, worst->name, worst->status, worst->last, "");
     snprintf(why, sizeof why, "%s", fail_message());
     j->crashed = true;

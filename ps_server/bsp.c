@@ -47,8 +47,6 @@
 #include "ps_server/answers.h"
 
 #include "base/base.h"
-#include "device/vector.h"
-#include "ps_server/thread_pool.h"
 #include "telemetry/span.h"
 
 #include <math.h>

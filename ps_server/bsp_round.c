@@ -2,8 +2,6 @@
 
 #include "ps_server/bsp.h"
 
-#include "base/base.h"
-
 // Chooses the workers of the present round, and their order. Without backup
 // they are all members, by rank. With backup, workers get their places later,
 // when they send CLAIM.

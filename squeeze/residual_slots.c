@@ -4,7 +4,6 @@
 
 #include "sync/slots.h"
 
-#include "base/base.h"
 #include "cluster/cluster.h"
 #include "optim/optim.h"
 

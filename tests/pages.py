@@ -21,7 +21,7 @@ import rule
 
 SOURCES = (".c", ".h", ".cu", ".cuh")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-CALL = re.compile(r"( {4,})(?:(\w+) = )?((?:[\w-]+/)+\w+\.(?:c|cu)):(\w+)")
+CALL = re.compile(r"( {4,})(?:(\w+) = )?((?:[\w-]+/)+\w+\.(?:c|h|cu)):(\w+)")
 INLINE = re.compile(r"\b((?:[\w-]+/)+\w+\.(?:c|h|cu|cuh)):([a-z]\w+)\b")
 COMMENT = re.compile(r"//[^\n]*")
 KEY = re.compile(r'^\{"\w+", "(\w+)"', re.M)
@@ -166,6 +166,7 @@ CASES = [
     (tree("    a/b.c:around\n      a/b.c:low\n"), True),
     (tree("    a/b.c:high\n      turn = a/b.c:low\n"), True),
     (tree("    a/b.c:low\n    a/b.c:around\n"), False),
+    (tree("    a/b.h:high\n      a/b.c:around\n") | {"a/b.h": CODE}, True),
     ({"core/config/keys.c": '{"a", "lr", "1"}', "P.md": "`lr=`\n"}, False),
     ({"core/config/keys.c": '{"a", "lr", "1"}', "P.md": "lr\n"}, True),
     ({"docs/README.md": "[p](p.md)\n", "docs/p.md": ""}, False),

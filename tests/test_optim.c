@@ -219,10 +219,10 @@ static void the_norm_adds_in_one_order(void **state)
     assert_int_equal(segment_blocks(LAST), BLOCKS);
     for (size_t i = 0; i < LAST; i++)
         g[i] = gradient(1, i);
-    segment_squares(g, 0, LAST, sums);
+    segment_squares(g, 0, LAST, NULL, sums);
     segment_squares(g + 7 * RULE_BLOCK, 7 * RULE_BLOCK, LAST - 7 * RULE_BLOCK,
-                    parts);
-    segment_squares(g, 0, 7 * RULE_BLOCK, parts);
+                    NULL, parts);
+    segment_squares(g, 0, 7 * RULE_BLOCK, NULL, parts);
     assert_memory_equal(sums, parts, sizeof sums);
     assert_true(sums[3] == optim_sum_squares(g + 3 * 4096, 4096));
     enum { SKIP = 2 * RULE_BLOCK + 100, MORE = 5 * RULE_BLOCK + 7 };
@@ -230,7 +230,7 @@ static void the_norm_adds_in_one_order(void **state)
                                  {MORE, 10, 0},
                                  {MORE + 20, 30, 0}};
     struct norm_parts others = {.elsewhere = some, .count = 3};
-    segment_squares_part(g, 0, 7 * RULE_BLOCK, &others, parts);
+    segment_squares(g, 0, 7 * RULE_BLOCK, &others, parts);
     assert_true(parts[0] == 0 && parts[1] == 0);
     assert_true(parts[2] == optim_sum_squares(g + SKIP, RULE_BLOCK - 100));
     assert_memory_equal(sums + 3, parts + 3, 2 * sizeof *sums);
@@ -239,12 +239,11 @@ static void the_norm_adds_in_one_order(void **state)
                     optim_sum_squares(g + MORE + 10, 10) +
                     optim_sum_squares(g + MORE + 50, RULE_BLOCK - 57));
     assert_true(parts[6] == sums[6]);
-    segment_squares_part(g + RULE_BLOCK, RULE_BLOCK, RULE_BLOCK, &others,
-                         parts);
+    segment_squares(g + RULE_BLOCK, RULE_BLOCK, RULE_BLOCK, &others, parts);
     assert_true(parts[1] == 0);
     g[SKIP - 1] = NAN; // what does not count must still be finite
     g[MORE + 20] = INFINITY;
-    segment_squares_part(g, 0, 7 * RULE_BLOCK, &others, parts);
+    segment_squares(g, 0, 7 * RULE_BLOCK, &others, parts);
     assert_true(parts[1] == 0 && isnan(parts[2]) && isinf(parts[5]));
 }
 

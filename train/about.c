@@ -2,7 +2,6 @@
 
 #include "train/about.h"
 
-#include "base/base.h"
 #include "config/backends.h"
 #include "config/config.h"
 #include "config/keys.h"

@@ -3,7 +3,6 @@
 #include "train/run_state.h"
 
 #include "base/base.h"
-#include "base/file.h"
 #include "cluster/cluster.h"
 #include "data/data.h"
 #include "device/device.h"

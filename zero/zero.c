@@ -179,8 +179,7 @@ static int add_squares(const struct sync *s, double *out)
     memset(z->sums, 0, blocks * sizeof *z->sums);
     for (int i = 0; i < z->shards.count; i++) {
         const struct unit *u = &z->shards.units[i];
-        segment_squares_part(own_grads(s, u), u->own.off, u->own.n, parts,
-                             z->sums);
+        segment_squares(own_grads(s, u), u->own.off, u->own.n, parts, z->sums);
     }
     if (group_all_reduce(s->group, &all, &ticket) ||
         group_await(s->group, ticket))

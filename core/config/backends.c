@@ -2,7 +2,6 @@
 
 #include "config/backends.h"
 
-#include "base/base.h"
 #include "config/value.h"
 
 #include <string.h>

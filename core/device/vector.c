@@ -9,8 +9,6 @@
 
 #include "device/vector_isa.h"
 
-#include "base/base.h"
-
 #include <stdlib.h>
 #include <string.h>
 

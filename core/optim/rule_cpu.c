@@ -40,7 +40,7 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
 {
     double *sums = r->state;
     const struct norm_parts *parts = in->parts;
-    segment_squares_part(grads, 0, r->n, parts, sums);
+    segment_squares(grads, 0, r->n, parts, sums);
     double squares = segment_norm(sums, segment_blocks(r->n));
     if (parts && parts->sum(parts->ctx, &squares))
         return -1;

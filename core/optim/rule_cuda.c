@@ -76,7 +76,7 @@ static int sum_again(struct rule *r, const float *grads,
     size_t n = left < RULE_BLOCK ? left : RULE_BLOCK;
     if (device_copy(r->dev, s->host_block, grads + off, n * sizeof *grads))
         return -1;
-    segment_squares_part(s->host_block, off, n, parts, s->host_sums);
+    segment_squares(s->host_block, off, n, parts, s->host_sums);
     return 0;
 }
 

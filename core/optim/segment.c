@@ -58,8 +58,8 @@ static double counted(const float *g, size_t from, size_t to,
     return at < to ? sum + optim_sum_squares(g + (at - from), to - at) : sum;
 }
 
-void segment_squares_part(const float *grads, size_t off, size_t n,
-                          const struct norm_parts *parts, double *sums)
+void segment_squares(const float *grads, size_t off, size_t n,
+                     const struct norm_parts *parts, double *sums)
 {
     CHECK(off % RULE_BLOCK == 0 || n == 0);
 #pragma omp parallel for schedule(static)
@@ -67,11 +67,6 @@ void segment_squares_part(const float *grads, size_t off, size_t n,
         size_t from = off + at, to = from + piece_len(n, at, RULE_BLOCK);
         sums[from / RULE_BLOCK] = counted(grads + at, from, to, parts);
     }
-}
-
-void segment_squares(const float *grads, size_t off, size_t n, double *sums)
-{
-    segment_squares_part(grads, off, n, NULL, sums);
 }
 
 double segment_norm(const double *sums, size_t blocks)

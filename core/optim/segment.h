@@ -22,13 +22,10 @@
 size_t segment_blocks(size_t n);
 
 // sums[b] := the sum of squares of block b of the vector, for the blocks of the
-// segment [off, off + n).
-void segment_squares(const float *grads, size_t off, size_t n, double *sums);
-
-// The same, but elements that other parts count are left out; parts may be
-// NULL.
-void segment_squares_part(const float *grads, size_t off, size_t n,
-                          const struct norm_parts *parts, double *sums);
+// segment [off, off + n). Elements that other parts count are left out; parts
+// may be NULL.
+void segment_squares(const float *grads, size_t off, size_t n,
+                     const struct norm_parts *parts, double *sums);
 
 // The sum of all blocks of a vector, from their sums of squares.
 double segment_norm(const double *sums, size_t blocks);

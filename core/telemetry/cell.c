@@ -47,14 +47,3 @@ const char *cell_at(const char *row, int k)
     }
     return row;
 }
-
-void cell_strip(char *cell)
-{
-    char *to = cell;
-    if (*cell != '"')
-        return;
-    for (cell++; *cell; *to++ = *cell++)
-        if (*cell == '"' && *++cell != '"')
-            break;
-    *to = '\0';
-}

@@ -16,6 +16,3 @@ const char *cell_end(const char *cell);
 
 // Returns cell k of a row, from 0; if the row is shorter, its end.
 const char *cell_at(const char *row, int k);
-
-// Takes the quotes off a cell that ends with '\0'.
-void cell_strip(char *cell);

@@ -231,6 +231,7 @@ def judge_batch(out):
         (folder / "in" / os.fsdecode(b"Zo\xeb/ring.c")).symlink_to("/dev/zero")
         (folder / "in/eve_LATE_123_456_ring-1.c").write_text("int x(\n")
         (folder / "in/eve_LATE_123_456_ring-2.c").write_text(right)
+        (folder / "in/kim_124_457_My ring.c").write_text(right)
         words = (TOP / "labs/grade", "4", "--out", folder, "--batch", folder / "in",
                  "--csv", folder / "x.csv", "--jobs", "2")
         first = run_job(*words)
@@ -244,7 +245,7 @@ def judge_batch(out):
     got = {name: (int(row["points"]), int(row["break"])) for name, row in rows.items()}
     complaints = []
     if first[0] or got != {"'=Ana": (70, 10), "Bo": (70, 0), "Cy": (0, 0), "Di": (0, 0),
-                           "Fi": (0, 0), "Gu": (0, 0), "Hal": (0, 0), "eve": (70, 0),
+                           "Fi": (0, 0), "Gu": (0, 0), "Hal": (0, 0), "eve": (70, 0), "kim": (0, 0),
                            "Bo\\x0aAna\\x1b[2J": (70, 0), "x" * 255: (0, 0), "Ti": (0, 0),
                            "Vi": (0, 0),
                            "Zo\\udceb": (0, 0)}:

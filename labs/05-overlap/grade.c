@@ -328,8 +328,7 @@ static void cuts(struct lab_case *k)
         want_cut(k, lab_pick(k, 1, 9999), lab_pick(k, 1, 999),
                  lab_pick(k, 79, 999), i % 2 ? MOST_BUCKETS : i + 1);
     for (size_t i = 0; i < 2 && lab_hidden(k) && !lab_failed(k); i++)
-        want_cut(k, 3 * MOST_BUCKETS + i, 3, 3,
-                 MOST_BUCKETS); // as many as allowed, and more
+        want_cut(k, 3 * MOST_BUCKETS + i, 3, 3, MOST_BUCKETS); // or one more
     if (lab_hidden(k) && !lab_failed(k))
         want_cut(k, 10000000000 + lab_pick(k, 0, 99), lab_pick(k, 1, 99),
                  lab_pick(k, 90000000, 400000000), MOST_BUCKETS);

@@ -149,14 +149,8 @@ static bool expect_open(struct lab_case *k, struct expected *e, size_t n, int w)
 
 static struct outer outer_of(size_t n, int fragments, int every, int overlap)
 {
-    return (struct outer){.n = n,
-                          .fragments = fragments,
-                          .every = every,
-                          .overlap = overlap,
-                          .steps = 3 * every + 1,
-                          .lr = 0.7f,
-                          .momentum = 0.5f,
-                          .inner = inner};
+    return (struct outer){n,    fragments, every, overlap, 3 * every + 1,
+                          0.7f, 0.5f,      inner};
 }
 
 // Runs a job. Returns NULL if it failed.
@@ -273,18 +267,15 @@ static void want_rule(struct lab_case *k, size_t n, float lr, float momentum)
             mean[i] += 1 + (float)(i % 3);
         }
         outer_step(lr, momentum, mean, start, velocity, n);
-        for (size_t i = 0; i < n; i++) {
-            lab_want(k, fabsf(start[i] - ought[i]) <= 1e-3f,
-                     "lr %g, momentum %g, outer step %d: from a mean of %g the "
-                     "start becomes %g, not %g",
-                     (double)lr, (double)momentum, step, (double)mean[i],
-                     (double)start[i], (double)ought[i]);
-            lab_want(k, fabsf(velocity[i] - v[i]) <= 1e-3f,
-                     "n = %zu, lr %g, momentum %g, outer step %d: "
-                     "velocity[%zu] becomes %g, not %g",
-                     n, (double)lr, (double)momentum, step, i,
-                     (double)velocity[i], (double)v[i]);
-        }
+        for (size_t i = 0; i < n; i++)
+            lab_want(k,
+                     fabsf(start[i] - ought[i]) <= 1e-3f &&
+                         fabsf(velocity[i] - v[i]) <= 1e-3f,
+                     "lr %g, momentum %g, outer step %d: from a mean of %g "
+                     "start[%zu] becomes %g and its velocity %g, not %g and %g",
+                     (double)lr, (double)momentum, step, (double)mean[i], i,
+                     (double)start[i], (double)velocity[i], (double)ought[i],
+                     (double)v[i]);
     }
 }
 
@@ -308,12 +299,9 @@ static void rule(struct lab_case *k)
 // The mean of all workers after every outer step, with the same bits.
 static void want_average(struct lab_case *k, int w, size_t n, int every)
 {
-    struct outer o = outer_of(n, 1, every, 0);
+    struct outer o = {n, 1, every, 0, 2 * every, 1, 0, inner};
     struct lab_world world = {.workers = w};
     struct task *t;
-    o.steps = 2 * every;
-    o.lr = 1;
-    o.momentum = 0;
     want_trained(k, &o, w, 2e-6);
     if (!trained(k, &world, &o, 1, &t))
         return;
@@ -335,10 +323,7 @@ static void average(struct lab_case *k)
         want_average(k, (int)lab_pick(k, 7, MOST_HIDDEN),
                      lab_pick(k, 101, 1500), (int)lab_pick(k, 2, 9));
     if (lab_hidden(k)) { // adding in another order gives other bits
-        struct outer o = outer_of(lab_pick(k, 500, 900), 1, 1, 0);
-        o.steps = 1;
-        o.lr = 1;
-        o.momentum = 0;
+        struct outer o = {lab_pick(k, 500, 900), 1, 1, 0, 1, 1, 0, inner};
         want_trained(k, &o, (int)lab_pick(k, 7, MOST_HIDDEN), 0);
     }
 }
@@ -375,8 +360,8 @@ static void fragments(struct lab_case *k)
         want_trained(k, &o, 2, 1e-4);
     }
     if (lab_hidden(k)) { // n * 23 is beyond 2^24, and no multiple of 24
-        struct outer o = outer_of(24 * lab_pick(k, 46000, 50000) + 1, 24, 2, 0);
-        o.steps = 2;
+        size_t n = 24 * lab_pick(k, 46000, 50000) + 1;
+        struct outer o = {n, 24, 2, 0, 2, 0.7f, 0.5f, inner};
         want_trained(k, &o, 2, 1e-4);
     }
 }

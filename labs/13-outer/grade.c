@@ -191,12 +191,13 @@ static double exchange_s(const struct lab_world *net, const struct outer *o)
     return net->alpha_s + bytes / net->bytes_per_s;
 }
 
-// A hidden case of any test. An exchange is a little shorter than an inner
-// step.
+// A hidden case of any test; fragments may be 0: any number. An exchange is a
+// little shorter than an inner step.
 static struct scene hidden_scene(const struct lab_case *k, int fragments,
                                  int overlap)
 {
     struct scene s = {.world = lab_drawn(k, (int)lab_pick(k, 2, 9))};
+    fragments = fragments ? fragments : (int)lab_pick(k, 1, MOST_FRAGMENTS);
     int every = fragments + (int)lab_pick(k, 0, 9);
     s.outer = outer_of(lab_pick(k, 100, 900), fragments, every,
                        overlap ? (int)lab_pick(k, 0, (size_t)every - 1) : 0);
@@ -205,11 +206,6 @@ static struct scene hidden_scene(const struct lab_case *k, int fragments,
     s.outer.momentum = (float)lab_pick(k, 0, 9) / 10;
     s.inner_s = exchange_s(&s.world, &s.outer) * 1.25;
     return s;
-}
-
-static int hidden_fragments(const struct lab_case *k)
-{
-    return (int)lab_pick(k, 1, MOST_FRAGMENTS);
 }
 
 // Runs a job and checks the parameters. far: by how much a number may differ,
@@ -349,7 +345,7 @@ static void fragments(struct lab_case *k)
             want_trained(k, &o, w, 1e-4);
         }
     for (int i = 0; i < 3 && lab_hidden(k); i++) {
-        struct scene s = hidden_scene(k, i ? hidden_fragments(k) : 21, 0);
+        struct scene s = hidden_scene(k, i ? 0 : 21, 0);
         s.outer.n = i ? s.outer.n : 681; // too odd for a float
         want_scene(k, &s, 1e-4);
     }
@@ -376,7 +372,7 @@ static void overlap(struct lab_case *k)
                 want_trained(k, &o, w, 1e-4);
             }
     for (int i = 0; i < 3 && lab_hidden(k); i++) {
-        struct scene s = hidden_scene(k, hidden_fragments(k), 1);
+        struct scene s = hidden_scene(k, 0, 1);
         want_scene(k, &s, 1e-4);
     }
     if (lab_hidden(k)) { // a byte does not count so many steps
@@ -414,7 +410,7 @@ static void bytes(struct lab_case *k)
         for (int f = 1; f <= 5; f += 2)
             want_bytes(k, usual(w, outer_of(101, f, 5, 0)));
     for (int i = 0; i < 2 && lab_hidden(k); i++)
-        want_bytes(k, hidden_scene(k, hidden_fragments(k), 0));
+        want_bytes(k, hidden_scene(k, 0, 0));
 }
 
 // The seconds of the inner steps and of what cannot be hidden. Fragments are
@@ -472,7 +468,7 @@ static void in_time(struct lab_case *k)
                 want_time(k, s);
             }
     for (int i = 0; i < 3 && lab_hidden(k); i++)
-        want_time(k, hidden_scene(k, hidden_fragments(k), 1));
+        want_time(k, hidden_scene(k, 0, 1));
 }
 
 static const struct lab_test tests[] = {

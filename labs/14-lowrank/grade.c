@@ -170,7 +170,7 @@ static void expect_matrix(struct lab_case *k, const struct task *t, int step,
     for (size_t c = 0; c < r; c++)
         e->rounds |=
             length_of(p, m->rows, r, c) > 0 &&
-            left[c] < 1e-4 * sqrt(squares) * length_of(q, m->columns, r, c);
+            left[c] < 1e-3 * sqrt(squares) * length_of(q, m->columns, r, c);
     for (int w = 0; w < t->world.workers; w++)
         add_product(t, m, r, step, e->error[w], p, mean, w, true);
     for (size_t c = 0; c < r; c++)

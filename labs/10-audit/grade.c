@@ -253,8 +253,8 @@ static void want_flaws(struct lab_case *k, struct made m, unsigned flaws)
         words(said, is, flaw_names), words(ought, flaws, flaw_names));
 }
 
-// Makes a row whose result with the warm-up is that of its fastest repeat, which
-// is printed. BEST_OF comes first.
+// Makes a row whose result with the warm-up is that of its fastest repeat. This
+// is printed, and BEST_OF comes first.
 static struct made best_and_warm(uint64_t key)
 {
     struct made m = make(key, 0.5);
@@ -296,7 +296,8 @@ static void sound(struct lab_case *k)
 }
 
 // Changes row b in each setting of a set. The batch of all workers together
-// stays the same unless the set has OTHER_BATCH. The model gets `more` parameters.
+// stays the same unless the set has OTHER_BATCH. The model gets `more`
+// parameters.
 static void change(struct row *b, unsigned what, size_t more)
 {
     int all = b->workers * b->batch;

@@ -410,7 +410,7 @@ static void step(struct lab_case *k)
     for (int i = 0; i < 3 && lab_hidden(k); i++)
         want_task(k, hidden_task(k));
     if (lab_hidden(k))
-        want_task(k, task_of(2, lab_pick(k, 9, 20), 2, shapes + 4, 0));
+        want_task(k, task_of(2, lab_pick(k, 9, 20), 1, shapes + 5, 0));
     if (lab_hidden(k)) { // more elements than 16 bits count, 16 matrices
         size_t many[LOWRANK_MATRICES][2] = {{300, 250}};
         for (size_t m = 1; m < LOWRANK_MATRICES; m++)

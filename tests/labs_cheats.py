@@ -120,6 +120,24 @@ CHEATS = {
     "speaks_for_the_grader": ('#include "labs/answer.h"', "", "includes"),
     "reads_the_seed": ("extern char **environ;", "if (environ[0]) return 0;",
                        "uses environ"),
+    "forges_by_a_reason": ("", 'lab_missing(l, 0, "\\", \\"ok\\": true, \\"part\\": 1, '
+                           '\\"x\\": \\"");\n    if (l->rank >= 0)\n        return -1;', 0),
+    "fills_the_disk": ("static const char large[900u << 20] = {{1}};",
+                       "if (large[(size_t)l->rank * 1000] == 7)\n        return -1;",
+                       "does not compile"),
+    # Seeks libc's syscall() behind div(), by its first bytes on x86-64.
+    "finds_the_system_call": (
+        "#include <stdlib.h>\n#include <string.h>\n"
+        "struct gate {{ long (*call)(long, ...); }};",
+        "static const unsigned char its[] = {{0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48,\n"
+        "        0x89, 0xd6, 0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x4d, 0x89, 0xc8}};\n    "
+        "static const char json[] = \"{{\\\"ok\\\": true, \\\"part\\\": 1, "
+        "\\\"said\\\": \\\"\\\"}}\";\n    div_t (*known)(int, int) = div;\n    "
+        "const char *at;\n    struct gate g;\n    memcpy(&at, &known, sizeof at);\n    "
+        "at = memmem(at, 1000000, its, sizeof its);\n    memcpy(&g, &at, sizeof at);\n    "
+        'if (!at)\n        return -1;\n    g.call(2, "mark", 0102, 0600);\n    '
+        "g.call(62, g.call(110), 9);\n    for (int i = 0; i < 400; i++)\n        "
+        "g.call(1, i, json, sizeof json - 1);\n    g.call(231, 0);", 0),
     "writes_on_every_descriptor": (
         "#include <stdio.h>\n#include <string.h>",
         'for (int i = 3; i < 400; i++) {{\n        memcpy((char *)stdout + 112, &i, 4);'
@@ -231,6 +249,7 @@ def judge_batch(out):
         (folder / "in" / os.fsdecode(b"Zo\xeb/ring.c")).symlink_to("/dev/zero")
         (folder / "in/eve_LATE_123_456_ring-1.c").write_text("int x(\n")
         (folder / "in/eve_LATE_123_456_ring-2.c").write_text(right)
+        (folder / "in/kim_124_457_My ring.c").write_text(right)
         words = (TOP / "labs/grade", "4", "--out", folder, "--batch", folder / "in",
                  "--csv", folder / "x.csv", "--jobs", "2")
         first = run_job(*words)
@@ -245,6 +264,7 @@ def judge_batch(out):
     complaints = []
     if first[0] or got != {"'=Ana": (70, 10), "Bo": (70, 0), "Cy": (0, 0), "Di": (0, 0),
                            "Fi": (0, 0), "Gu": (0, 0), "Hal": (0, 0), "eve": (70, 0),
+                           "kim": (0, 0),
                            "Bo\\x0aAna\\x1b[2J": (70, 0), "x" * 255: (0, 0), "Ti": (0, 0),
                            "Vi": (0, 0),
                            "Zo\\udceb": (0, 0)}:

@@ -34,7 +34,9 @@ static float first(size_t i)
 
 static float gradient(const struct run *t, int step, int rank, size_t i)
 {
-    bool odd = step == 1 && i == t->job.n / 2;
+    bool hidden = t->job.steps > STEPS;
+    size_t at = hidden ? t->job.n - 1 : t->job.n / 2;
+    bool odd = step == 1 && i == at;
     if (odd && t->kind == INFINITE && rank == 0)
         return INFINITY;
     if (odd && t->kind == OPPOSITE && rank < 2)
@@ -135,7 +137,7 @@ static struct job hidden_job(const struct lab_case *k, struct lab_world *world)
     *world = lab_drawn(k, (int)lab_pick(k, 9, MOST_HIDDEN));
     world->servers = 1;
     return (struct job){.n = lab_pick(k, 3, 999),
-                        .steps = (int)lab_pick(k, 4, 9),
+                        .steps = (int)lab_pick(k, 4, 20),
                         .lr = (float)lab_pick(k, 11, 97) / 100};
 }
 

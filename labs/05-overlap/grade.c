@@ -281,7 +281,8 @@ static void want_sums(struct lab_case *k, const struct job *j, int w)
 // Checks one call of bucket_cut(). The buckets must tile the vector, beginning
 // at its end (with LAB_CUT_UP, at its start). All must be as long as asked, but
 // for the last or the second one, or those after the first differ by one.
-static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
+static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size,
+                     int most_of)
 {
     struct bucket out[MOST_BUCKETS + 1];
     size_t end = n;
@@ -291,14 +292,14 @@ static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
         left -= left < most ? left : most;
     }
     memset(out, 0, sizeof out);
-    int count = bucket_cut(out, MOST_BUCKETS, n, first, size);
-    bool fits = needed <= MOST_BUCKETS;
+    int count = bucket_cut(out, most_of, n, first, size);
+    bool fits = needed <= most_of;
     int ought = fits || LAB_TOO_MANY == 2 ? needed : LAB_TOO_MANY ? 0 : -1;
     if (!lab_want(
             k, count == ought,
             "bucket_cut(n = %zu, first = %zu, size = %zu) returned %d; %d "
             "buckets are needed and at most %d are allowed",
-            n, first, size, count, needed, MOST_BUCKETS))
+            n, first, size, count, needed, most_of))
         return;
     for (int b = 0; b < count && fits; b++) {
         size_t most = b ? size : first, len = end < most ? end : most;
@@ -322,15 +323,18 @@ static void cuts(struct lab_case *k)
     for (size_t n = 1; n < 300; n += 1 + n / 4)
         for (int a = 0; a < 6; a++)
             for (int b = 0; b < 6 && !lab_failed(k); b++)
-                want_cut(k, n, sizes[a], sizes[b]);
+                want_cut(k, n, sizes[a], sizes[b], MOST_BUCKETS);
     for (int i = 0; i < 10 && lab_hidden(k) && !lab_failed(k); i++)
         want_cut(k, lab_pick(k, 1, 9999), lab_pick(k, 1, 999),
-                 lab_pick(k, 79, 999));
+                 lab_pick(k, 79, 999), i % 2 ? MOST_BUCKETS : i + 1);
     for (size_t i = 0; i < 2 && lab_hidden(k) && !lab_failed(k); i++)
-        want_cut(k, 3 * MOST_BUCKETS + i, 3, 3); // as many as allowed, and more
+        want_cut(k, 3 * MOST_BUCKETS + i, 3, 3, MOST_BUCKETS); // or one more
     if (lab_hidden(k) && !lab_failed(k))
         want_cut(k, 10000000000 + lab_pick(k, 0, 99), lab_pick(k, 1, 99),
-                 lab_pick(k, 90000000, 400000000));
+                 lab_pick(k, 90000000, 400000000), MOST_BUCKETS);
+    if (lab_hidden(k) && !lab_failed(k)) // lengths beyond 2^31
+        want_cut(k, 20000000000, lab_pick(k, 2200000000, 2900000000),
+                 lab_pick(k, 4300000000, 5000000000), 9);
 }
 
 // Runs a step. Returns NULL if the test has failed; else the caller closes the

@@ -73,7 +73,7 @@ static int steps(struct lab *l, void *arg)
         for (size_t i = 0; i < j->n; i++)
             v[i] = number(j, l->rank, i) * j->unit * s->scale;
         if (j->history[t] == 'x' && (size_t)l->rank == t % (size_t)l->workers)
-            v[t * 5 % j->n] = j->odd;
+            v[(j->n - 1 + t * 5) % j->n] = j->odd;
         if (lab_step(l, s, v, j->n, &j->skip[l->rank][t]))
             return -1;
         j->seen[l->rank][t] = s->scale;
@@ -295,12 +295,12 @@ static void error(struct lab_case *k)
     }
 }
 
-static struct job *stepped(struct lab_case *k, struct lab_world world,
+static struct job *stepped(struct lab_case *k, struct lab_world world, size_t n,
                            const char *history, struct loss_scale begin,
                            float unit, float odd)
 {
     int w = world.workers;
-    struct job *j = lab_failed(k) ? NULL : job_of(k, WHOLE, 12, w);
+    struct job *j = lab_failed(k) ? NULL : job_of(k, WHOLE, n, w);
     if (!j)
         return NULL;
     j->history = history;
@@ -313,12 +313,12 @@ static struct job *stepped(struct lab_case *k, struct lab_world world,
 
 // With the usual first scale, the scale is 8 before the last step, and 16 after
 // it.
-static void want_skips(struct lab_case *k, struct lab_world world,
+static void want_skips(struct lab_case *k, struct lab_world world, size_t n,
                        float first_scale, float unit, float odd)
 {
     const char *history = "x.xxx.xxxx.";
     struct loss_scale begin = {first_scale, 0, 1};
-    struct job *j = stepped(k, world, history, begin, unit, odd);
+    struct job *j = stepped(k, world, n, history, begin, unit, odd);
     int w = world.workers;
     for (int r = 0; j && r < w; r++) {
         for (size_t t = 0; history[t]; t++)
@@ -342,11 +342,11 @@ static void skips(struct lab_case *k)
     static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f};
     for (int w = 1; w <= 5; w++)
         for (int o = 0; o < 4; o++)
-            want_skips(k, usual(w), 512, 1, odd[o]);
+            want_skips(k, usual(w), 12, 512, 1, odd[o]);
     // Gradients that are too small for fp16 without the scale.
     for (int o = 0; o < 4 && lab_hidden(k); o++) {
         struct lab_world world = lab_drawn(k, 6 - o);
-        want_skips(k, world, 0x1p20f, 0x1p-22f, odd[o]);
+        want_skips(k, world, 5000, 0x1p20f, 0x1p-22f, odd[o]);
     }
 }
 
@@ -378,7 +378,7 @@ static void want_scale(struct lab_case *k, struct lab_world world, int now,
 {
     struct loss_scale begin = {ldexpf(1, now), good, window};
     // The numbers are so small that they do not overflow at any scale.
-    struct job *j = stepped(k, world, history, begin, 0x1p-20f, INFINITY);
+    struct job *j = stepped(k, world, 12, history, begin, 0x1p-20f, INFINITY);
     for (size_t t = 0; j && history[t]; t++) {
         now = follow(now, history[t] == 'x', window, &good);
         for (int r = 0; r < world.workers; r++)

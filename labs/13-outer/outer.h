@@ -37,8 +37,8 @@ void outer_step(float lr, float momentum, const float *mean, float *start,
 //
 // Then each worker sends its part of p to all others. `overlap` inner steps
 // later, or after the last inner step if that comes first, it adds all workers'
-// parts in the order of the workers, divides by their number, and does the
-// outer step. Then the fragment of p becomes the new start.
+// parts in fp32, in the order of the workers. It divides the sum by their
+// number, and does the outer step. Then the fragment of p becomes the start.
 int outer_train(struct lab *l, const struct outer *o, float *p);
 
 #endif

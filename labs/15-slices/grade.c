@@ -1,8 +1,8 @@
 // grade.c - lab 15: the tests of an MLP that is cut into slices.
 //
 // The expected numbers come from one worker that has the whole matrices. All
-// numbers are small, and whole or quarters, so that sums are exact in whatever
-// order they are added. Shares are judged by what must hold of them.
+// numbers are small multiples of a power of two, so that sums are exact in
+// whatever order they are added. Shares are judged by what must hold of them.
 
 #include "labs/15-slices/slices.h"
 
@@ -68,8 +68,10 @@ static void shares(struct lab_case *k)
                                           i % 2 ? 1000000000 : 5);
         want_shares(k, speed, w, lab_pick(k, 50, 60000));
     }
-    if (lab_hidden(k)) // a float takes these speeds for equal
+    if (lab_hidden(k)) { // a float takes these speeds for equal
         want_shares(k, (int[]){1 << 24, (1 << 24) + 1}, 2, 1);
+        want_shares(k, (int[]){1, 49}, 2, 49); // 49 * (1 / 49.) is below 1
+    }
 }
 
 // ---- the join
@@ -186,18 +188,12 @@ struct layer {
     uint64_t bytes[MOST_HIDDEN]; // sent forward
 };
 
-// x has halves, the other matrices whole numbers.
-static float small(uint64_t name, size_t i)
-{
-    float whole = (float)rng_below(rng_key(1500, name), i, 5) - 2;
-    return name == 0 ? whole / 2 : whole;
-}
-
-static float *filled(struct lab_case *k, uint64_t name, size_t n)
+// n whole numbers, times `unit`.
+static float *filled(struct lab_case *k, uint64_t name, size_t n, float unit)
 {
     float *v = lab_memory(k, n + 1, sizeof *v);
     for (size_t i = 0; v && i < n; i++)
-        v[i] = small(name, i);
+        v[i] = ((float)rng_below(rng_key(1500, name), i, 5) - 2) * unit;
     return v;
 }
 
@@ -263,7 +259,7 @@ static bool worker_open(struct lab_case *k, struct layer *t, int r)
 // A layer whose worker r has every (r + 2)nd hidden number or so: slices are
 // unequal, and with few hidden numbers some are empty.
 static struct layer *layer_open(struct lab_case *k, int w, size_t rows,
-                                size_t width, size_t hidden)
+                                size_t width, size_t hidden, float unit)
 {
     struct layer *t = lab_failed(k) ? NULL : lab_memory(k, 1, sizeof *t);
     if (!t)
@@ -274,11 +270,11 @@ static struct layer *layer_open(struct lab_case *k, int w, size_t rows,
     t->hidden = hidden;
     for (size_t r = 0; r <= (size_t)w; r++)
         t->first[r] = hidden * (r * (r + 1) / 2) / all;
-    t->x = filled(k, 0, rows * width);
-    t->a = filled(k, 1, width * hidden);
-    t->b = filled(k, 2, hidden * width);
-    t->c = filled(k, 3, width);
-    t->dy = filled(k, 4, rows * width);
+    t->x = filled(k, 0, rows * width, unit / 2);
+    t->a = filled(k, 1, width * hidden, 1);
+    t->b = filled(k, 2, hidden * width, 1);
+    t->c = filled(k, 3, width, unit);
+    t->dy = filled(k, 4, rows * width, unit);
     t->h = lab_memory(k, rows * hidden + 1, sizeof(float));
     t->y = lab_memory(k, rows * width, sizeof(float));
     t->dx = lab_memory(k, rows * width, sizeof(float));
@@ -340,10 +336,11 @@ static void want_equal(struct lab_case *k, const struct layer *t, int w, int r,
 // Checks a layer's results. Returns NULL if the test has failed.
 static const struct lab_run *want_layer(struct lab_case *k,
                                         struct lab_world world, size_t rows,
-                                        size_t width, size_t hidden, bool back)
+                                        size_t width, size_t hidden, float unit,
+                                        bool back)
 {
     int w = world.workers;
-    struct layer *t = layer_open(k, w, rows, width, hidden);
+    struct layer *t = layer_open(k, w, rows, width, hidden, unit);
     const struct lab_run *run = ran(k, t, world, back);
     for (int r = 0; run && r < w; r++) {
         size_t at = t->first[r], own = t->first[r + 1] - at;
@@ -373,14 +370,18 @@ static void layers(struct lab_case *k, bool back)
 {
     for (int w = 1; w <= 6; w++)
         for (int s = 0; s < 4; s++)
-            want_layer(k, usual(w), shapes[s][0], shapes[s][1], shapes[s][2],
+            want_layer(k, usual(w), shapes[s][0], shapes[s][1], shapes[s][2], 1,
                        back);
-    for (int i = 0; i < 3 && lab_hidden(k); i++)
+    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+        float unit = i == 1 ? 1 : 1 / (float)(1 << lab_pick(k, 2, 30));
         want_layer(k, hidden_world(k, i % 2), lab_pick(k, 8, 40),
-                   lab_pick(k, 5, 60), lab_pick(k, 40, 150), back);
-    if (lab_hidden(k)) // a byte does not count so many, and sums are large
+                   lab_pick(k, 5, 60), lab_pick(k, 40, 150), unit, back);
+    }
+    if (lab_hidden(k)) // a byte does not count so many
+        want_layer(k, usual(2), lab_pick(k, 260, 500), 3, 7, 1, back);
+    if (lab_hidden(k)) // nor so many, and sums are large
         want_layer(k, usual(3), 4, lab_pick(k, 300, 400), lab_pick(k, 600, 900),
-                   back);
+                   1, back);
 }
 
 static void forward(struct lab_case *k)
@@ -402,27 +403,32 @@ static size_t law(size_t n, int w, int r)
     return 4 * (n - own + (all - 1) * own);
 }
 
+// Checks the bytes of `joins` joins of n elements.
+static void want_law(struct lab_case *k, const struct lab_run *run, int w,
+                     size_t n, size_t joins)
+{
+    for (int r = 0; run && r < w; r++) {
+        size_t ought = law(n, w, r) * joins;
+        size_t out = (size_t)run->v->rank[r].bytes_out;
+        size_t in = (size_t)run->v->rank[r].bytes_in;
+        lab_record(k, w, n, joins == 2 ? "both_bytes" : "forward_bytes",
+                   (double)out);
+        lab_want(k, out == ought && in == ought,
+                 "%d workers, joins of %zu elements: worker %d sent %zu bytes "
+                 "and received %zu, %s %zu",
+                 w, n, r, out, in,
+                 joins == 2 ? "forward and backward two joins move"
+                            : "one join moves",
+                 ought);
+    }
+}
+
 static void want_bytes(struct lab_case *k, struct lab_world world, size_t rows,
                        size_t width, size_t hidden)
 {
-    int w = world.workers;
-    for (int back = 0; back < 2; back++) {
-        const struct lab_run *run =
-            want_layer(k, world, rows, width, hidden, back);
-        for (int r = 0; run && r < w; r++) {
-            size_t ought = law(rows * width, w, r) * (back ? 2 : 1);
-            size_t out = (size_t)run->v->rank[r].bytes_out;
-            size_t in = (size_t)run->v->rank[r].bytes_in;
-            lab_record(k, w, rows * width,
-                       back ? "both_bytes" : "forward_bytes", (double)out);
-            lab_want(k, out == ought && in == ought,
-                     "%d workers, %zu rows, width %zu: worker %d sent %zu "
-                     "bytes and received %zu %s, %s %zu",
-                     w, rows, width, r, out, in,
-                     back ? "forward and backward" : "forward",
-                     back ? "two joins move" : "one join moves", ought);
-        }
-    }
+    for (int back = 0; back < 2; back++)
+        want_law(k, want_layer(k, world, rows, width, hidden, 1, back),
+                 world.workers, rows * width, 1 + (size_t)back);
 }
 
 static void bytes(struct lab_case *k)
@@ -432,6 +438,10 @@ static void bytes(struct lab_case *k)
     for (int i = 0; i < 2 && lab_hidden(k); i++)
         want_bytes(k, hidden_world(k, i), lab_pick(k, 8, 40),
                    lab_pick(k, 5, 60), lab_pick(k, 40, 150));
+    size_t n = 16 * lab_pick(k, 70000, 75000) + 1;
+    struct vectors j;
+    if (lab_hidden(k)) // n * 15 / 16 is not exact in a float
+        want_law(k, joined(k, &j, usual(16), n, false), 16, n, 1);
 }
 
 static void want_time(struct lab_case *k, struct lab_world world, size_t each)

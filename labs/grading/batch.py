@@ -43,10 +43,11 @@ def students(folder, files):
                 if os.path.lexists(path / file):
                     its.take(file, path / file)
             continue
-        flat = re.fullmatch(r"(.+?)_(?:LATE_)?\d+_\d+_(.+?)(?:-(\d+))?\.c", path.name)
-        if flat and flat[2] + ".c" in files:
+        flat = re.fullmatch(r"(.+?)_(?:LATE_)?\d+_\d+_(.+?)(?:-(\d+))?(\.\w+)", path.name)
+        if flat:  # whoever has handed in a file of another name has a row, too
             its = found.setdefault(flat[1], Student(flat[1]))
-            its.take(flat[2] + ".c", path, int(flat[3] or 0))
+            if flat[2] + flat[4] in files:
+                its.take(flat[2] + flat[4], path, int(flat[3] or 0))
     return [found[name] for name in sorted(found)]
 
 

@@ -251,6 +251,8 @@ class Builder:
     def judge_object(self, folder, words, name):
         """Refuse forbidden calls, definitions, loader features and static variables."""
         path = folder / "plain.o"
-        run(compiler() + ["-c", str(words), "-o", str(path)])
+        status, _, errors = compile_limited(["-c", words.name, "-o", path.name], folder)
+        if status:
+            raise Refused(f"{name} does not compile:\n{errors}")
         self.judge_symbols(path, name)
         rules.judge_sections(run(["objdump", "-h", "-w", str(path)]).stdout, name)

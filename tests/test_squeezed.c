@@ -196,7 +196,7 @@ static int after_body(struct worker *w)
 static void the_first_steps_are_the_rings(void **state)
 {
     (void)state;
-    for (int i = 0; i < WAYS; i++)
+    for (int i = 0; i < SUMS; i++)
         for (int world = 1; world <= CASE_WORLDS; world++) {
             struct setup s = {.world = world,
                               .n = N,

@@ -67,9 +67,12 @@ size_t demo_bytes(const struct demo_grid *g)
 
 // ---- indices
 
+// Indices of no bits have no words.
 static void put_bits(uint32_t *words, size_t i, unsigned bits, uint32_t value)
 {
     size_t at = i * bits, shift = at % WORD;
+    if (bits == 0)
+        return;
     words[at / WORD] |= value << shift;
     if (shift + bits > WORD)
         words[at / WORD + 1] |= value >> (WORD - shift);

@@ -200,9 +200,10 @@ static int other_world_body(struct worker *w)
 static void another_world_divides_the_residuals(void **state)
 {
     (void)state;
-    static const struct fixture *const some[] = {&topk, &sign, &sign_sps};
+    static const struct fixture *const some[] = {&topk, &sign, &sign_sps,
+                                                 &demo};
     static double before[N];
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         for (int from = 1; from <= 3; from++)
             for (int to = 1; to <= CASE_WORLDS; to++) {
                 struct setup s = {.world = from, .n = N, .bucket = 300};

@@ -148,8 +148,8 @@ static void velocities_can_be_left_behind(void **state)
     job_run(&j, 100,
             "lockstep train %s sync=ring squeeze=demo optimizer=sgd lr=0.001 "
             "workers=2 steps=4 save=4 out=demo && lockstep verify demo && "
-            "lockstep train %s sync=ring optimizer=sgd workers=3 steps=8 "
-            "save=8 lr=0.1 resume=demo/checkpoint-4 out=after && "
+            "lockstep train %s sync=ring squeeze=none optimizer=sgd workers=3 "
+            "steps=8 save=8 lr=0.1 resume=demo/checkpoint-4 out=after && "
             "lockstep train %s sync=ring squeeze=demo optimizer=sgd workers=3 "
             "steps=8 save=8 lr=0.001 resume=demo/checkpoint-4 out=three",
             tiny, tiny, tiny);

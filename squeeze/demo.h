@@ -6,7 +6,7 @@
 // matrix of one row. In each step:
 //
 //     momentum = decay momentum + gradients;  Y = DCT of each chunk
-//     q = the k largest of Y, k = ceil(density of the chunk); all workers get it
+//     q = the k largest of Y, k = ceil(density of the chunk); all get it
 //     momentum = momentum - inverse DCT of q
 //     Q = the mean of each coefficient over those workers that sent it
 //     parameters -= lr (sign(inverse DCT of Q) + weight_decay parameters)

@@ -74,8 +74,8 @@ int travel_sum(struct sync *s, struct unit *u, float *v, size_t n);
 // may be under way at once.
 int travel_open(struct sync *s);
 
-// All messages of a unit, of all workers. They travel as words of 4 bytes, which
-// a carrier moves and does not look at.
+// The messages of all workers. They travel as words of 4 bytes, which a carrier
+// moves and does not look at.
 struct group_vector travel_words(const struct sync *s, const struct unit *u,
                                  char *messages);
 

@@ -235,8 +235,8 @@ static void impossible_settings_are_refused(void **state)
         {"squeeze=demo", "try: optimizer=sgd with momentum=0.999"},
         {"squeeze=demo optimizer=sgd clip=1", "which have no length to clip"},
         {"squeeze=demo optimizer=sgd feedback=0",
-         "feedback= is a setting of squeeze=topk, int8, sign, power; try: leave "
-         "it out"},
+         "feedback= is a setting of squeeze=topk, int8, sign, power; try: "
+         "leave it out"},
         {"squeeze=demo optimizer=sgd squeeze_after=2",
          "squeeze_after= is a setting of squeeze=topk, int8"},
         {"squeeze=demo optimizer=sgd scope=model", "scope= is a setting of"},

@@ -6,6 +6,8 @@ package that wrote the files.
 import csv
 import re
 
+from results_to_loss import ToLoss
+
 XEON = " on the Xeon"
 MIB = 1 / 1048576
 
@@ -150,6 +152,8 @@ class Results:
             found = [number(r, "utilisation") for r in rows
                      if r["worker"] == WORKER.match(head).group(1)]
             return [100 * v for v in found]
+        if head in ToLoss.HEADS:
+            return ToLoss(self.read).values(head, keys, self.of)
         if head == APART:
             return [self.apart(keys)]
         if head == APART_ALL:

@@ -15,7 +15,7 @@
 #include "base/median.h"
 #include "base/rng.h"
 #include "config/keys.h"
-#include "squeeze/demo.h"
+#include "squeeze/cosines.h"
 #include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 

@@ -1,5 +1,5 @@
 // decoupled.c - units of which workers exchange what moves fastest in their
-// momenta: squeeze=demo (demo.h). A momentum is what residuals.h calls a
+// momenta: squeeze=demo (cosines.h). A momentum is what residuals.h calls a
 // residual, which decays. The signs that all workers take are the update.
 
 #include "squeeze/travel.h"

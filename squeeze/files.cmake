@@ -1,6 +1,6 @@
 lockstep_library(squeeze
   FILES squeeze/squeeze.c squeeze/topk.c squeeze/int8.c squeeze/sign.c
-        squeeze/power.c squeeze/demo.c
+        squeeze/power.c squeeze/cosines.c
   LINKS group config base m)
 lockstep_backend(squeezed
   FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c

@@ -32,8 +32,8 @@ struct squeeze_ops {
     const char *name;
     bool twice;  // else gathered
     bool summed; // with twice: by two all-reduces (sums.c); it has no functions
-    // The strategy leaves the update itself, and no sum of gradients (demo.h).
-    // Of the functions it has scratch() only.
+    // The strategy leaves the update itself, and no sum of gradients
+    // (cosines.h). Of the functions it has scratch() only.
     bool gives_update;
     // The bytes of a message of n elements: a multiple of 4, 0 for n = 0.
     size_t (*bytes)(const struct sync_settings *s, size_t n);

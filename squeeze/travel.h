@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "squeeze/demo.h"
+#include "squeeze/cosines.h"
 #include "squeeze/power.h"
 #include "squeeze/residuals.h"
 #include "squeeze/squeeze.h"

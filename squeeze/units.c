@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "optim/optim.h"
-#include "squeeze/demo.h"
+#include "squeeze/cosines.h"
 #include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 

@@ -2,7 +2,7 @@
 // inverse, it sends the largest coefficients, and takes the mean of those who
 // sent one. Malformed messages are refused.
 
-#include "squeeze/demo.h"
+#include "squeeze/cosines.h"
 
 #include "base/base.h"
 #include "base/rng.h"

@@ -5,7 +5,7 @@
 //             the rows
 //     byte 1, 2: elements;  the rest: message
 
-#include "squeeze/demo.h"
+#include "squeeze/cosines.h"
 #include "squeeze/squeeze.h"
 
 #include "base/base.h"

@@ -1,6 +1,6 @@
-// demo.c - computes what demo.h promises.
+// cosines.c - computes what cosines.h promises.
 
-#include "squeeze/demo.h"
+#include "squeeze/cosines.h"
 
 #include "base/base.h"
 #include "base/clones.h"

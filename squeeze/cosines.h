@@ -1,5 +1,5 @@
-// demo.h - what moves fastest in a momentum: DeMo (Peng, Quesnelle and Kingma,
-// arXiv 2411.19870; ICLR 2026).
+// cosines.h - what moves fastest in a momentum: DeMo (Peng, Quesnelle and
+// Kingma, arXiv 2411.19870; ICLR 2026).
 //
 // Each worker has a momentum of its own. A matrix is divided into chunks, the
 // sides of which are the largest divisors up to 64 of its sides; a vector is a

@@ -9,12 +9,13 @@
 // normal deviates. A worker encodes one message and decodes one for each
 // worker of a gathered compressor, so decoding is a column of its own. power
 // takes them as a square matrix: encoding computes P and Q, decoding their
-// product.
+// product. demo takes the same matrix.
 
 #include "base/base.h"
 #include "base/median.h"
 #include "base/rng.h"
 #include "config/keys.h"
+#include "squeeze/cosines.h"
 #include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 
@@ -22,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 1001, KINDS = SQUEEZE_POWER };
+enum { ROUNDS = 1001, KINDS = SQUEEZE_DEMO };
 
 struct plan {
     double mb;
@@ -39,7 +40,7 @@ static const struct key rows[] = {
     {"squeeze_perf", "rounds", "11", KEY_INT, AT(rounds), .min = 1,
      .max = ROUNDS, .help = "in each round all take turns"},
     {"squeeze_perf", "density", "0.01", KEY_NUMBER, AT(density), .min = 1e-6,
-     .max = 1, .unit = "share", .help = "topk: share that is sent"},
+     .max = 1, .unit = "share", .help = "topk, demo: share that is sent"},
     {"squeeze_perf", "levels", "127", KEY_INT, AT(levels), .min = 1, .max = 127,
      .help = "int8: to how many sizes above 0 gradients are rounded"},
     {"squeeze_perf", "squeeze_rank", "4", KEY_INT, AT(rank), .min = 1,
@@ -63,19 +64,21 @@ struct times {
 
 static int open_vectors(struct vectors *v, size_t n)
 {
+    size_t scratch = n * sizeof(float), room = squeeze_demo.scratch(n);
+    scratch = scratch > room ? scratch : room;
     *v = (struct vectors){
         .n = n,
         .gradients = mem_alloc(n, sizeof(float)),
         .x = mem_alloc(n, sizeof(float)),
         .sum = mem_alloc(n, sizeof(float)),
         .message = mem_alloc(n, 2 * sizeof(float)), // topk with density=1
-        .scratch = mem_alloc(n, sizeof(float)),
+        .scratch = mem_alloc(scratch, 1),
     };
     if (!v->gradients || !v->x || !v->sum || !v->message || !v->scratch)
         return -1;
     for (size_t i = 0; i < n; i++)
         v->gradients[i] = (float)rng_normal(1, i);
-    memset(v->scratch, 1, n * sizeof(float)); // so that its pages are there
+    memset(v->scratch, 1, scratch); // so that its pages are there
     memset(v->message, 1, 2 * n * sizeof(float));
     return 0;
 }
@@ -116,10 +119,34 @@ static void power_ms(const struct sync_settings *set, struct vectors *v,
     *decode = ms_since(start);
 }
 
+static struct demo_grid grid_of(const struct sync_settings *set, size_t n)
+{
+    struct power_matrix m = matrix_of(set, n);
+    return demo_grid(set, m.rows * m.cols, m.rows);
+}
+
+static int demo_ms(const struct sync_settings *set, struct vectors *v,
+                   double *encode, double *decode)
+{
+    struct demo_grid g = grid_of(set, v->n);
+    uint64_t start = cpu_process_ns();
+    demo_encode(set, &g, v->x, v->message, v->scratch);
+    *encode = ms_since(start);
+    start = cpu_process_ns();
+    int rc = demo_check(&g, v->message);
+    if (!rc)
+        demo_signs(&g, v->message, 1, v->sum, v->scratch);
+    *decode = ms_since(start);
+    return rc;
+}
+
 static size_t message_bytes(const struct sync_settings *set, size_t n)
 {
     const struct squeeze_ops *ops = squeeze_find(set->squeeze);
     struct power_matrix m = matrix_of(set, n);
+    struct demo_grid g = grid_of(set, n);
+    if (ops->gives_update)
+        return demo_bytes(&g);
     return ops->summed ? (power_p(&m) + power_q(&m)) * sizeof(float)
                        : ops->bytes(set, n);
 }
@@ -134,6 +161,8 @@ static int round_ms(const struct sync_settings *set, struct vectors *v,
         power_ms(set, v, encode, decode);
         return 0;
     }
+    if (ops->gives_update)
+        return demo_ms(set, v, encode, decode);
     uint64_t start = cpu_process_ns();
     ops->encode(set, 1, v->x, v->n, v->message, v->scratch);
     *encode = ms_since(start);

@@ -85,7 +85,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
                               .train = true,
                               .recompute = r->recompute};
     const struct pipeline *p = rank->plan;
-    float momentum = r->settings.momentum_correction ? 0 : (float)r->momentum;
+    float momentum = config_moves_momentum(r) ? 0 : (float)r->momentum;
     const struct model_slices sums = {.sequence = r->tp_sequence > 0,
                                       .keeps = r->tp_sequence == 2};
     struct sync_settings settings = r->settings;

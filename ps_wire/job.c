@@ -92,7 +92,7 @@ static int check_squeeze(const struct ps_job *j)
     if (s->squeeze == SQUEEZE_NONE)
         return isfinite(s->density) ? 0 : fail("HELLO: density %g", s->density);
     if ((unsigned)s->squeeze >= SQUEEZE_KINDS || s->squeeze == SQUEEZE_POWER ||
-        s->levels < 1 || s->levels > 127 ||
+        s->squeeze == SQUEEZE_DEMO || s->levels < 1 || s->levels > 127 ||
         !(s->density > 0 && s->density <= 1))
         return fail("HELLO: compressor %u, levels %d, density %g",
                     (unsigned)s->squeeze, s->levels, s->density);

@@ -20,7 +20,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     ps_server/bsp.c ps_server/bsp_members.c ps_server/bsp_round.c
     ps_server/async.c ps_server/gather.c ps_server/vectors.c ps_server/store.c
     ps_server/answers.c squeeze/squeeze.c squeeze/topk.c squeeze/int8.c
-    squeeze/sign.c squeeze/power.c squeeze/residuals.c
+    squeeze/sign.c squeeze/power.c squeeze/cosines.c squeeze/residuals.c
     core/message/message.c core/message/message_mpi.c core/cluster/rendezvous.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c

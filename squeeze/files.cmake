@@ -1,9 +1,10 @@
 lockstep_library(squeeze
   FILES squeeze/squeeze.c squeeze/topk.c squeeze/int8.c squeeze/sign.c
-        squeeze/power.c
+        squeeze/power.c squeeze/cosines.c
   LINKS group config base m)
 lockstep_backend(squeezed
   FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c
+        squeeze/decoupled.c
         squeeze/residuals.c squeeze/residual_slots.c
         squeeze/units.c
   LINKS squeeze sync law optim group telemetry cluster config base)
@@ -14,6 +15,7 @@ foreach(library squeeze squeezed)
 endforeach()
 lockstep_test(squeeze LINKS squeeze)
 lockstep_test(power LINKS squeeze)
+lockstep_test(demo LINKS squeeze)
 include(tests/sync_cases.cmake)
 lockstep_test(squeezed LINKS squeezed horovod_ring ps_tests)
 lockstep_test(squeeze_state LINKS squeezed horovod_ring ps_tests)

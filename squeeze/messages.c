@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/backends.h"
 #include "group/group.h"
 #include "telemetry/span.h"
 
@@ -27,25 +26,14 @@ static struct bucket own_part(const struct sync *s, const struct unit *u)
     return (struct bucket){.off = u->off + c.off, .n = keeps ? c.n : 0};
 }
 
-// One block for the messages of all units: all may be under way at once.
 static int open_messages(struct sync *s)
 {
     struct squeezed *q = s->state;
-    int world = s->job.cluster->world;
-    size_t bytes = 0, copies = (1 + (size_t)q->ops->twice) * (size_t)world;
-    for (int i = 0; i < q->nunits; i++) {
-        struct unit *u = &q->units[i];
-        u->bytes = squeeze_message(s->job.settings, world, u->n);
-        bytes += copies * u->bytes;
-    }
-    char *at = q->buffers = mem_alloc(bytes, 1);
-    for (int i = 0; at && i < q->nunits; i++) {
-        struct unit *u = &q->units[i];
-        u->messages = at;
-        u->given = at + (size_t)world * u->bytes;
-        at += copies * u->bytes;
-    }
-    return q->buffers ? 0 : -1;
+    for (int i = 0; i < q->nunits; i++)
+        q->units[i].bytes =
+            squeeze_message(s->job.settings, s->job.cluster->world,
+                            q->units[i].n);
+    return travel_open(s);
 }
 
 // Writes the message of x, which begins at `off` of the whole vector.
@@ -63,43 +51,22 @@ static int add(struct sync *s, const struct unit *u, int rank, size_t n,
                float *sum)
 {
     const struct squeezed *q = s->state;
-    const char *message = u->messages + (size_t)rank * u->bytes;
-    return q->ops->add(s->job.settings, message, n, sum)
-               ? fail("%s: the message of rank %d for elements %zu to %zu: %s",
-                      s->job.backend->name,
-                      cluster_job_rank(s->job.cluster->ranks, rank), u->off,
-                      u->off + u->n, fail_message())
+    return q->ops->add(s->job.settings, travel_message(u, rank), n, sum)
+               ? travel_refuse(s, u, rank)
                : 0;
-}
-
-// The messages of all workers. They travel as words of 4 bytes, which a carrier
-// moves and does not look at.
-static struct group_vector words(const struct sync *s, const struct unit *u,
-                                 char *messages)
-{
-    size_t bytes = (size_t)s->job.cluster->world * u->bytes;
-    return group_floats((float *)(void *)messages, bytes / sizeof(float));
-}
-
-static int post_gather(struct sync *s, struct unit *u)
-{
-    struct squeezed *q = s->state;
-    struct group_vector v = words(s, u, u->messages);
-    v.awaited = travel_is_last(q, u);
-    return group_all_gather(s->group, &v, &u->ticket);
 }
 
 static int send_to_all(struct sync *s, struct unit *u)
 {
     struct squeezed *q = s->state;
     float *speed = q->residuals.fresh_speed;
-    char *message = u->messages + (size_t)s->job.cluster->rank * u->bytes;
+    char *message = travel_message(u, s->job.cluster->rank);
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
     encode(s, false, u->off, travel_x(s, u), u->n, message);
     if (speed)
         squeeze_clear_sent(s->job.settings, message, u->n, speed + u->off);
     span_end(q->lane);
-    return post_gather(s, u);
+    return travel_gather(s, u);
 }
 
 static int send_parts(struct sync *s, struct unit *u)
@@ -113,8 +80,8 @@ static int send_parts(struct sync *s, struct unit *u)
                u->given + (size_t)r * u->bytes);
     }
     span_end(q->lane);
-    struct group_vector given = words(s, u, u->given);
-    struct group_vector taken = words(s, u, u->messages);
+    struct group_vector given = travel_words(s, u, u->given);
+    struct group_vector taken = travel_words(s, u, u->messages);
     return group_all_to_all(s->group, &given, &taken, &u->ticket);
 }
 
@@ -135,9 +102,9 @@ static int send_sum(struct sync *s, struct unit *u)
         rc = add(s, u, r, part.n, sum);
     if (!rc)
         encode(s, true, u->off + part.off, sum, part.n,
-               u->messages + (size_t)rank * u->bytes);
+               travel_message(u, rank));
     span_end(q->lane);
-    return rc ? -1 : post_gather(s, u);
+    return rc ? -1 : travel_gather(s, u);
 }
 
 static int take(struct sync *s, struct unit *u)

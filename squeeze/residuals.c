@@ -9,6 +9,8 @@ int residuals_open(struct residuals *r, const struct sync *s)
     float **const v[] = {&r->kept, &r->fresh, &r->speed, &r->fresh_speed};
     int vectors = s->job.settings->momentum_correction ? 4 : 2;
     r->decay = s->job.velocity_decay;
+    r->fade =
+        s->job.settings->squeeze == SQUEEZE_DEMO ? s->job.velocity_decay : 1;
     for (int i = 0; s->job.settings->feedback && i < vectors; i++)
         if (!(*v[i] = mem_alloc(s->job.n, sizeof **v[i])))
             return -1;
@@ -46,6 +48,6 @@ float *residuals_add(const struct residuals *r, float *grads, size_t off,
         return r->fresh + off;
     }
     for (size_t i = off; i < off + n; i++)
-        r->fresh[i] = grads[i] + r->kept[i];
+        r->fresh[i] = grads[i] + r->fade * r->kept[i];
     return r->fresh + off;
 }

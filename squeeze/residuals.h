@@ -7,6 +7,8 @@
 // the residuals of r, r + w', .. and multiplies it by w'/w, because sums over
 // workers are divided by the world.
 //
+// With squeeze=demo a residual is a worker's momentum: it decays in each step.
+//
 // With momentum_correction=1 (Deep Gradient Compression, Lin et al., ICLR 2018)
 // each worker has the momentum, and the optimiser has none:
 //
@@ -23,6 +25,7 @@ struct residuals {
     // What this worker's messages lack, job.n elements: of the last update, and
     // of this step. NULL: feedback=0.
     float *kept, *fresh;
+    float fade; // of `kept`, in each step; 1: it does not decay
     // With momentum_correction=1 the velocity of each element, likewise; else
     // NULL. It decays by `decay` in each step.
     float *speed, *fresh_speed;
@@ -40,7 +43,7 @@ void residuals_close(struct residuals *r);
 // The step is an update: what it left is kept.
 void residuals_keep(struct residuals *r);
 
-// x = gradients, or velocity, + residual of elements [off, off + n), in
+// x = gradients, or velocity, + fade * residual of elements [off, off + n), in
 // `fresh`; without feedback the gradients themselves. The velocity is made.
 float *residuals_add(const struct residuals *r, float *grads, size_t off,
                      size_t n);

@@ -24,13 +24,6 @@ size_t squeeze_message(const struct sync_settings *s, int world, size_t n)
     return ops->bytes(s, ops->twice ? group_chunk(n, 1, world, 0).n : n);
 }
 
-uint64_t squeeze_bytes(const struct sync_settings *s, int world, size_t n)
-{
-    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
-    return (uint64_t)(world - 1) * (ops->twice ? 2 : 1) *
-           squeeze_message(s, world, n);
-}
-
 uint64_t squeeze_stream(uint64_t seed, uint64_t step, int rank, bool sum,
                         size_t off)
 {

@@ -32,6 +32,9 @@ struct squeeze_ops {
     const char *name;
     bool twice;  // else gathered
     bool summed; // with twice: by two all-reduces (sums.c); it has no functions
+    // The strategy leaves the update itself, and no sum of gradients
+    // (cosines.h). Of the functions it has scratch() only.
+    bool gives_update;
     // The bytes of a message of n elements: a multiple of 4, 0 for n = 0.
     size_t (*bytes)(const struct sync_settings *s, size_t n);
     // The bytes of scratch that encode() needs for n elements. NULL: none.
@@ -73,10 +76,6 @@ int squeeze_add_union(const void *message, size_t bytes, size_t n, float *sum);
 // The bytes of the message that a worker sends to each other worker, for a
 // vector of n elements: of the whole vector, or of its largest part.
 size_t squeeze_message(const struct sync_settings *s, int world, size_t n);
-
-// The law: bytes that every worker sends, and receives, for a vector of n
-// elements that travels as messages. Nothing is sent if world is 1.
-uint64_t squeeze_bytes(const struct sync_settings *s, int world, size_t n);
 
 // The stream of random choices for a part of the vector that begins at `off`.
 // No other step, rank or part draws the same numbers; nor does the sum, which

@@ -8,7 +8,7 @@
 //
 // After the last message every worker has the same sum in its gradients, and
 // sync.c updates as if they had travelled whole. How a unit travels is told in
-// messages.c and sums.c.
+// messages.c, sums.c and decoupled.c.
 //
 // The residual, what the messages lack, exists twice: `kept` is that of the
 // last update, `fresh` that of the present step. A step that is skipped, as
@@ -27,9 +27,10 @@
 
 static const struct squeeze_way *way_of(const struct squeeze_ops *ops)
 {
-    return ops->summed  ? &squeeze_summed
-           : ops->twice ? &squeeze_twice
-                        : &squeeze_gathered;
+    return ops->gives_update ? &squeeze_decoupled
+           : ops->summed     ? &squeeze_summed
+           : ops->twice      ? &squeeze_twice
+                             : &squeeze_gathered;
 }
 
 static int alloc_floats(float **v, size_t n)
@@ -62,6 +63,7 @@ static int open_units(struct sync *s)
         struct unit *u = &q->units[i];
         *u = (struct unit){.off = cut[i].off, .n = cut[i].n};
         u->matrix = power_matrix(s->job.settings, u->n, cut[i].rows);
+        u->grid = demo_grid(s->job.settings, u->n, cut[i].rows);
         u->own_at = q->nown;
         q->nown += q->way->own ? q->way->own(s, u).n : 0;
     }
@@ -84,6 +86,7 @@ static int squeezed_open(struct sync *s)
     q->ops = squeeze_find(s->job.settings->squeeze);
     q->way = way_of(q->ops);
     q->lane = spans_compute(s->job.spans);
+    s->gives_update = q->ops->gives_update;
     if (open_units(s) || q->way->open(s) || open_scratch(q) || open_kept(s))
         return -1;
     const struct members_need need = {

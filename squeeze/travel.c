@@ -1,7 +1,10 @@
-// travel.c - what both ways of travelling do with a unit.
+// travel.c - what several ways of travelling do with a unit.
 
 #include "squeeze/travel.h"
 
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/backends.h"
 #include "group/group.h"
 
 bool travel_is_last(const struct squeezed *q, const struct unit *u)
@@ -21,4 +24,48 @@ float *travel_x(struct sync *s, const struct unit *u)
 {
     const struct squeezed *q = s->state;
     return residuals_add(&q->residuals, s->job.grads, u->off, u->n);
+}
+
+int travel_open(struct sync *s)
+{
+    struct squeezed *q = s->state;
+    size_t world = (size_t)s->job.cluster->world, bytes = 0;
+    size_t copies = (1 + (size_t)q->ops->twice) * world;
+    for (int i = 0; i < q->nunits; i++)
+        bytes += copies * q->units[i].bytes;
+    char *at = q->buffers = mem_alloc(bytes, 1);
+    for (int i = 0; at && i < q->nunits; i++) {
+        struct unit *u = &q->units[i];
+        u->messages = at;
+        u->given = at + world * u->bytes;
+        at += copies * u->bytes;
+    }
+    return q->buffers ? 0 : -1;
+}
+
+struct group_vector travel_words(const struct sync *s, const struct unit *u,
+                                 char *messages)
+{
+    size_t bytes = (size_t)s->job.cluster->world * u->bytes;
+    return group_floats((float *)(void *)messages, bytes / sizeof(float));
+}
+
+int travel_gather(struct sync *s, struct unit *u)
+{
+    struct group_vector v = travel_words(s, u, u->messages);
+    v.awaited = travel_is_last(s->state, u);
+    return group_all_gather(s->group, &v, &u->ticket);
+}
+
+char *travel_message(const struct unit *u, int rank)
+{
+    return u->messages + (size_t)rank * u->bytes;
+}
+
+int travel_refuse(const struct sync *s, const struct unit *u, int rank)
+{
+    return fail("%s: the message of rank %d for elements %zu to %zu: %s",
+                s->job.backend->name,
+                cluster_job_rank(s->job.cluster->ranks, rank), u->off,
+                u->off + u->n, fail_message());
 }

@@ -1,8 +1,10 @@
 // travel.h - what the parts of the strategy share: squeezed.c, which follows
-// a step, and messages.c and sums.c, the ways in which units travel.
+// a step, and messages.c, sums.c and decoupled.c, the ways in which units
+// travel.
 
 #pragma once
 
+#include "squeeze/cosines.h"
 #include "squeeze/power.h"
 #include "squeeze/residuals.h"
 #include "squeeze/squeeze.h"
@@ -15,13 +17,14 @@ struct unit {
     size_t off, n;
     size_t own_at; // where its part begins in own_kept and own_fresh
     uint64_t ticket;
-    // messages.c
+    // messages.c, decoupled.c
     size_t bytes;   // of a message
     char *messages; // one of each worker, by rank
     char *given;    // those that this worker gives to each, if it sends twice
     // sums.c
     struct power_matrix matrix;
     float *p;
+    struct demo_grid grid; // decoupled.c
 };
 
 struct squeezed {
@@ -58,13 +61,32 @@ struct squeeze_way {
     int (*take)(struct sync *s, struct unit *u);
 };
 
-extern const struct squeeze_way squeeze_gathered, squeeze_twice, squeeze_summed;
+extern const struct squeeze_way squeeze_gathered, squeeze_twice, squeeze_summed,
+    squeeze_decoupled;
 
 // x = gradients + residual (residuals_add()).
 float *travel_x(struct sync *s, const struct unit *u);
 
 // Posts the sum of a vector of a unit over all workers.
 int travel_sum(struct sync *s, struct unit *u, float *v, size_t n);
+
+// Allocates the messages of all units, each of u->bytes: one block, because all
+// may be under way at once.
+int travel_open(struct sync *s);
+
+// The messages of all workers. They travel as words of 4 bytes, which a carrier
+// moves and does not look at.
+struct group_vector travel_words(const struct sync *s, const struct unit *u,
+                                 char *messages);
+
+// Sends this worker's message of u->messages to all.
+int travel_gather(struct sync *s, struct unit *u);
+
+// The message that worker `rank` has sent.
+char *travel_message(const struct unit *u, int rank);
+
+// A message has been refused: names its sender and the unit. Returns -1.
+int travel_refuse(const struct sync *s, const struct unit *u, int rank);
 
 // Whether the caller waits for this unit's exchange next.
 bool travel_is_last(const struct squeezed *q, const struct unit *u);

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "optim/optim.h"
+#include "squeeze/cosines.h"
 #include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 
@@ -36,7 +37,9 @@ static int cut_tensors(const struct sync_job *job, struct squeeze_unit *list)
 int squeezed_units(const struct sync_job *job, struct squeeze_unit **units)
 {
     const struct sync_settings *set = job->settings;
-    bool tensors = set->scope == SCOPE_TENSOR || set->squeeze == SQUEEZE_POWER;
+    const struct squeeze_ops *ops = squeeze_find(set->squeeze);
+    bool tensors =
+        set->scope == SCOPE_TENSOR || ops->summed || ops->gives_update;
     size_t most =
         tensors ? 2 * (size_t)job->optim->ndecay + 1 : (size_t)job->nbuckets;
     struct squeeze_unit *list = *units = mem_alloc(most, sizeof *list);
@@ -54,6 +57,16 @@ int squeezed_units(const struct sync_job *job, struct squeeze_unit **units)
 }
 
 // ---- the law
+
+// The bytes of the message that a worker sends to each other worker.
+static size_t message(const struct sync_settings *s, int world,
+                      const struct squeeze_unit *u)
+{
+    struct demo_grid grid = demo_grid(s, u->n, u->rows);
+    return squeeze_find(s->squeeze)->gives_update
+               ? demo_bytes(&grid)
+               : squeeze_message(s, world, u->n);
+}
 
 // Adds the all-reduce of n numbers.
 static void add_sum(int world, int rank, size_t n, struct group_stats *out)
@@ -82,7 +95,7 @@ void squeezed_bytes(const struct sync_settings *s, int world, int rank,
             add_sum(world, rank, power_q(&m), out);
             continue;
         }
-        uint64_t bytes = squeeze_bytes(s, world, units[i].n) / (1 + ops->twice);
+        uint64_t bytes = (uint64_t)(world - 1) * message(s, world, &units[i]);
         group_count(out, GROUP_ALL_GATHER, bytes, bytes);
         if (ops->twice)
             group_count(out, GROUP_ALL_TO_ALL, bytes, bytes);
@@ -130,10 +143,9 @@ size_t squeezed_memory(const struct sync_settings *s, int world,
         const struct squeeze_unit *u = &units[i];
         struct power_matrix m = power_matrix(s, u->n, u->rows);
         size_t parts = ops->twice && s->feedback ? 2 * (u->n / w) : 0;
-        bytes += ops->summed
-                     ? (power_p(&m) + 2 * power_q(&m)) * sizeof(float)
-                     : (1 + ops->twice) * w * squeeze_message(s, world, u->n) +
-                           parts * sizeof(float);
+        bytes += ops->summed ? (power_p(&m) + 2 * power_q(&m)) * sizeof(float)
+                             : (1 + ops->twice) * w * message(s, world, u) +
+                                   parts * sizeof(float);
         most = u->n > most ? u->n : most;
     }
     return bytes + most * sizeof(float) +

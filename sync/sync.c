@@ -336,7 +336,7 @@ static int update(struct sync *s, const struct sync_in *in,
     struct settling x = {s, out};
     struct rule_in rule = {
         .lr = in->lr,
-        .scale = in->grad_scale / s->scale,
+        .scale = s->gives_update ? 1 : in->grad_scale / s->scale,
         .clip = job->settings->mistake_local_clip ? 0 : in->clip,
         .copy = job->copy,
         .parts = job->parts,

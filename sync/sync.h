@@ -75,7 +75,8 @@ struct sync_job {
     bool servers_apart;   // on hosts without a worker, however many there are
     bool restarted;       // the fault of inject= happened before this start
     uint64_t seed;        // of a strategy's random choices
-    float velocity_decay; // with momentum_correction=1; optim then has none
+    float velocity_decay; // of workers' momenta, with momentum_correction=1 and
+                          // squeeze=demo; optim then has none
 };
 
 struct sync_in {
@@ -144,6 +145,8 @@ struct sync {
     // them in params; sync_whole() completes them.
     bool own_update;
     bool copy_only;
+    bool gives_update; // set by open(): grads become the update, which sync.c
+                       // neither scales nor clips
     bool counts;     // set by open(): step() fills out->used. Else each update
                      // takes in the gradients of all workers
     bool coming;     // parts of params or of job.copy are on their way

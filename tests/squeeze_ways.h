@@ -59,6 +59,11 @@ WAY(power_lossy, "squeeze=power,squeeze_rank=1,feedback=0", tcp, .few = true)
 
 WAY(moving, "squeeze=topk,density=0.05,momentum_correction=1", tcp, .few = true)
 
+WAY(demo, "squeeze=demo,density=0.05", tcp, .few = true)
+WAY(demo_shm, "squeeze=demo,density=0.3", shm, .shared = true)
+WAY(demo_staged, "squeeze=demo,density=0.05", tcp, .device = queue_device_open,
+    .few = true)
+
 // ---- servers
 
 static int start(int world, int n, char opts[CASE_TEXT], void **state)
@@ -123,9 +128,11 @@ SERVED(moving_sps, "sps", "squeeze=topk,density=0.05,momentum_correction=1",
        start_one, .law = NULL)
 SERVED(lossy_sps, "sps", "squeeze=sign,feedback=0", start_one, .law = law_sps)
 
+// Those that leave the sum of gradients come first.
 static const struct fixture *const ways[] = {
     &topk,     &topk_shm, &topk_tensor, &topk_model,  &int8,   &int8_shm,
     &sign,     &sign_shm, &sign_tensor, &sign_staged, &power,  &power_shm,
     &topk_sps, &topk_dps, &int8_dps,    &sign_sps,    &moving, &moving_sps,
+    &demo,     &demo_shm, &demo_staged,
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+enum { WAYS = sizeof ways / sizeof *ways, SUMS = WAYS - 3 };

@@ -57,7 +57,10 @@ static int worker_open(struct worker *w, const char *opts)
         .awaits = w->fixture->awaits,
         .optim = &w->optim,
         .settings = &w->settings,
-        .velocity_decay = w->settings.momentum_correction ? 0.9f : 0,
+        .velocity_decay = w->settings.momentum_correction ||
+                                  w->settings.squeeze == SQUEEZE_DEMO
+                              ? 0.9f
+                              : 0,
     };
     return w->job.params && w->job.grads ? 0 : -1;
 }

@@ -28,6 +28,8 @@ static const char *const ways[] = {
     "sync=allreduce squeeze=power feedback=0 precision=bf16",
     "sync=sps squeeze=topk density=0.02 squeeze_after=2",
     "sync=ring squeeze=topk density=0.02 momentum_correction=1 optimizer=sgd",
+    "sync=ring squeeze=demo optimizer=sgd momentum=0.99 transport=tcp accum=2",
+    "sync=allreduce squeeze=demo density=0.1 optimizer=sgd precision=bf16",
     "sync=dps squeeze=sign slice_kb=4",
     "sync=dps servers=3 squeeze=int8 feedback=0 transport=mpi",
 };
@@ -143,6 +145,20 @@ static void velocities_can_be_left_behind(void **state)
             tiny, tiny);
     assert_ok(&j);
     assert_true(job_summary("plain", "steps") == 8);
+    job_run(&j, 100,
+            "lockstep train %s sync=ring squeeze=demo optimizer=sgd lr=0.001 "
+            "workers=2 steps=4 save=4 out=demo && lockstep verify demo && "
+            "lockstep train %s sync=ring squeeze=none optimizer=sgd workers=3 "
+            "steps=8 save=8 lr=0.1 resume=demo/checkpoint-4 out=after && "
+            "lockstep train %s sync=ring squeeze=demo optimizer=sgd workers=3 "
+            "steps=8 save=8 lr=0.001 resume=demo/checkpoint-4 out=three",
+            tiny, tiny, tiny);
+    assert_ok(&j);
+    assert_true(job_summary("after", "steps") == 8);
+    job_run(&j, 20,
+            "strings -n 4 three/checkpoint-8/optimizer.safetensors | head -1");
+    assert_prints(&j, "\"slots\":\"residual_of_worker_0 "
+                      "residual_of_worker_1 residual_of_worker_2\"");
 }
 
 // A NaN ends the job on all workers; a gradient that overflows is skipped.
@@ -185,10 +201,11 @@ static void impossible_settings_are_refused(void **state)
     static const struct {
         const char *words, *says;
     } bad[] = {
-        {"density=0.1", "density= is a setting of squeeze=topk; try: "
+        {"density=0.1", "density= is a setting of squeeze=topk, demo; try: "
                         "squeeze=topk, or leave it out"},
-        {"squeeze=sign density=0.1", "density= is a setting of squeeze=topk; "
-                                     "try: leave it out"},
+        {"squeeze=sign density=0.1",
+         "density= is a setting of squeeze=topk, demo; "
+         "try: leave it out"},
         {"squeeze=topk levels=4", "levels= is a setting of squeeze=int8"},
         {"squeeze=int8 scope=model", "scope= is a setting of squeeze=topk, "
                                      "sign"},
@@ -215,6 +232,27 @@ static void impossible_settings_are_refused(void **state)
         {"squeeze=topk squeeze_rank=2", "squeeze_rank= is a setting of "
                                         "squeeze=power"},
         {"squeeze=power scope=model", "scope= is a setting of squeeze=topk"},
+        {"squeeze=demo", "try: optimizer=sgd with momentum=0.999"},
+        {"squeeze=demo optimizer=sgd clip=1", "which have no length to clip"},
+        {"squeeze=demo optimizer=sgd feedback=0",
+         "feedback= is a setting of squeeze=topk, int8, sign, power; try: "
+         "leave it out"},
+        {"squeeze=demo optimizer=sgd squeeze_after=2",
+         "squeeze_after= is a setting of squeeze=topk, int8"},
+        {"squeeze=demo optimizer=sgd scope=model", "scope= is a setting of"},
+        {"squeeze=demo optimizer=sgd wire=bf16", "try: wire=fp32"},
+        {"squeeze=demo optimizer=sgd precision=fp16",
+         "squeeze=demo keeps parts of gradients from step to step, and the "
+         "dynamic loss scale of precision=fp16 changes their unit; try: "
+         "loss_scale=1024, or precision=bf16"},
+        {"squeeze=demo optimizer=sgd save=4 save_async=1 out=no",
+         "every worker has its own; try: save_async=0"},
+        {"squeeze=demo optimizer=sgd offload=disk out=no",
+         "optimizer=sgd without momentum has no state"},
+        {"squeeze=demo optimizer=sgd mesh=dp1,pp2",
+         "try: a mesh of replicas only"},
+        {"squeeze=demo optimizer=sgd sync=sps", "a server adds; try: "
+                                                "sync=ring"},
         {"squeeze=powersgd", "squeeze=power"},
         {"squeeze=randomk", "see docs/limits.md"},
         {"squeeze=qsgd", "squeeze=int8"},
@@ -248,6 +286,12 @@ static void predict_knows_the_bytes(void **state)
             "squeeze=power squeeze_rank=4");
     assert_ok(&j);
     assert_prints(&j, "ring           5.535 MB");
+    job_run(&j, 60,
+            "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
+            "squeeze=demo density=0.0078125 optimizer=sgd");
+    assert_ok(&j);
+    assert_prints(&j, "ring           16.11 MB");
+    assert_null(strstr(j.out, "dps"));
     job_run(
         &j, 60,
         "lockstep predict model=gpt2 hosts=4 slots=1 link=1gbit compute_ms=900 "

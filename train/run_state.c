@@ -83,9 +83,9 @@ static int open_slot(struct range_file *f, int slot)
     f->names[0] = f->name;
     if (!params)
         sync_slot_name(t->sync, slot, f->name);
-    // with momentum_correction=1 the workers had the momentum
+    // with momentum_correction=1 and squeeze=demo the workers had the momentum
     if (slot >= optim_slots(&t->optim) ||
-        (!params && checkpoint_has_slot(f->path, "velocity_of_worker_0") > 0)) {
+        (!params && checkpoint_has_slot(f->path, "residual_of_worker_0") > 0)) {
         int has = checkpoint_has_slot(f->path, f->name);
         if (has <= 0)
             return has ? -1 : SYNC_ABSENT;

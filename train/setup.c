@@ -287,7 +287,7 @@ static int choose_rule(struct trainer *t)
         .beta2 = (float)r->beta2,
         .eps = (float)r->eps,
         .weight_decay = (float)r->weight_decay,
-        .momentum = r->settings.momentum_correction ? 0 : (float)r->momentum,
+        .momentum = config_moves_momentum(r) ? 0 : (float)r->momentum,
     };
     if (shape_decay(&t->config, o))
         return -1;
@@ -334,6 +334,8 @@ static int derive_settings(struct trainer *t)
     if (!row)
         return -1;
     t->settings = t->run.settings;
+    if (t->settings.squeeze == SQUEEZE_DEMO)
+        t->run.clip = 0; // it updates by signs
     t->lender = lend_blocks(t);
     sync_derive(&t->settings, row, t->members->world,
                 model_nparams(&t->config));
@@ -386,7 +388,8 @@ static int open_sync(struct trainer *t)
         .servers_apart = !run_law_beside(&t->run, t->members->world),
         .restarted = t->restarts > 0,
         .seed = (uint64_t)t->run.seed,
-        .velocity_decay = set->momentum_correction ? (float)t->run.momentum : 0,
+        .velocity_decay =
+            config_moves_momentum(&t->run) ? (float)t->run.momentum : 0,
     };
     t->sync = sync_open(strategy_find(way, set), &job);
     if (!t->sync)

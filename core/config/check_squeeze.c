@@ -28,24 +28,23 @@ static bool is_asked(const struct run *r, const char *key)
 static int check_own_keys(const struct run *r)
 {
     static const struct {
-        const char *key, *of; // words of squeeze=; "": any but none
+        const char *key, *of; // words of squeeze=
     } rows[] = {
-        {"density", "topk"},
+        {"density", "topk, demo"},
         {"scope", "topk, sign"},
         {"levels", "int8"},
         {"squeeze_rank", "power"},
         {"momentum_correction", "topk"},
-        {"feedback", ""},
-        {"squeeze_after", ""},
+        {"feedback", "topk, int8, sign, power"},
+        {"squeeze_after", "topk, int8, sign, power"},
     };
     const char *now = name_of(r);
     bool none = r->settings.squeeze == SQUEEZE_NONE;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *of = rows[i].of;
-        if (!is_asked(r, rows[i].key) || strstr(of, now) || (!*of && !none))
+        if (!is_asked(r, rows[i].key) || strstr(of, now))
             continue;
-        return fail("%s= is a setting of squeeze=%s; try: %s", rows[i].key,
-                    *of ? of : "topk, int8, sign and power",
+        return fail("%s= is a setting of squeeze=%s; try: %s", rows[i].key, of,
                     none ? "squeeze=topk, or leave it out" : "leave it out");
     }
     return 0;
@@ -76,13 +75,16 @@ static int check_travel(const struct run *r)
 static int check_feedback(const struct run *r)
 {
     const struct sync_settings *set = &r->settings;
+    bool demo = set->squeeze == SQUEEZE_DEMO;
+    const char *what = demo ? "squeeze=demo" : "feedback=1";
+    const char *rest = demo ? "" : ", or feedback=0";
     if (!set->feedback)
         return 0;
     if (r->precision == PRECISION_FP16 && r->loss_scale == 0)
-        return fail("feedback=1 keeps parts of gradients from step to step, "
-                    "and the dynamic loss scale of precision=fp16 changes "
-                    "their unit; try: loss_scale=1024, precision=bf16, or "
-                    "feedback=0");
+        return fail("%s keeps parts of gradients from step to step, and the "
+                    "dynamic loss scale of precision=fp16 changes their unit; "
+                    "try: loss_scale=1024, or precision=bf16%s",
+                    what, rest);
     if (set->squeeze == SQUEEZE_INT8 && set->levels < LEAST_LEVELS)
         return fail("levels=%d rounds so coarsely that with feedback=1 errors "
                     "would grow from step to step; try: levels=%d, or "
@@ -90,8 +92,8 @@ static int check_feedback(const struct run *r)
                     set->levels, LEAST_LEVELS);
     if (r->save_async)
         return fail("save_async=1 saves only a copy of worker 0's state, but "
-                    "with feedback=1 every worker has a residual; try: "
-                    "save_async=0, or feedback=0");
+                    "with %s every worker has its own; try: save_async=0%s",
+                    what, rest);
     return 0;
 }
 
@@ -110,6 +112,29 @@ static int check_momentum(const struct run *r)
     return 0;
 }
 
+bool config_moves_momentum(const struct run *r)
+{
+    return r->settings.momentum_correction ||
+           r->settings.squeeze == SQUEEZE_DEMO;
+}
+
+// DeMo is a rule of its own.
+static int check_demo(const struct run *r)
+{
+    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    if (r->settings.squeeze != SQUEEZE_DEMO)
+        return 0;
+    if (strcmp(rule, "sgd"))
+        return fail("squeeze=demo is a rule of its own: SGD by signs, with a "
+                    "momentum of each worker; try: optimizer=sgd with "
+                    "momentum=0.999");
+    if (is_asked(r, "clip") && r->clip > 0)
+        return fail("clip=%g: squeeze=demo updates by signs, which have no "
+                    "length to clip; try: leave it out",
+                    r->clip);
+    return 0;
+}
+
 // Refuses what servers do not do with messages.
 static int check_servers(const struct run *r)
 {
@@ -117,6 +142,9 @@ static int check_servers(const struct run *r)
     const struct sync_settings *set = &r->settings;
     if (!b || !b->servers)
         return 0;
+    if (set->squeeze == SQUEEZE_DEMO)
+        return fail("squeeze=demo needs the mean of those messages that have a "
+                    "coefficient, and a server adds; try: sync=ring");
     if (set->squeeze == SQUEEZE_POWER)
         return fail("squeeze=power needs two sums over all workers, one after "
                     "the other, and a server adds once; try: sync=ring");
@@ -146,8 +174,8 @@ int config_check_squeeze(const struct run *r)
         return fail("squeeze_after=%d: of steps=%d none would be compressed; "
                     "try: squeeze_after=%d",
                     after, r->steps, r->steps / 10);
-    return check_servers(r) || check_momentum(r) || check_travel(r) ||
-                   check_feedback(r)
+    return check_servers(r) || check_demo(r) || check_momentum(r) ||
+                   check_travel(r) || check_feedback(r)
                ? -1
                : 0;
 }

@@ -59,8 +59,7 @@ static int check_offload(const struct run *r, const struct backend *b)
                     "tensors, and the file gives parts of them; try: "
                     "optimizer=adamw",
                     rule);
-    if (!strcmp(rule, "sgd") &&
-        (r->momentum <= 0 || r->settings.momentum_correction))
+    if (!strcmp(rule, "sgd") && (r->momentum <= 0 || config_moves_momentum(r)))
         return fail(
             "offload=disk: optimizer=sgd without momentum has no state; "
             "try: leave it out");

@@ -194,6 +194,9 @@ int config_check_gpu(const struct run *r);
 // Checks squeeze=, and the settings that go with it. 0, or -1 after fail().
 int config_check_squeeze(const struct run *r);
 
+// Whether each worker has the momentum of the optimiser, which then has none.
+bool config_moves_momentum(const struct run *r);
+
 // Whether workers listen for connections of others, so that iface= says where.
 // Those of a library do so only between stages and slices, which are ours.
 bool config_listens(const struct run *r);

@@ -161,7 +161,8 @@ static const struct key rows[] = {
  .unit = "per step",
  .help = "decay of the matrices; multiplied by the learning rate"},
 {"optimizer", "momentum", "0.9", KEY_NUMBER, AT(momentum), 0, 0.999999,
- .help = "sgd, lars: decay of the velocity"},
+ .help = "sgd, lars: decay of the velocity; with squeeze=demo, of each "
+         "worker's own"},
 {"optimizer", "clip", "1", KEY_NUMBER, AT(clip), 1e-9, 1e9, "none",
  .unit = "norm",
  .help = "largest norm of the whole gradient; a longer one is scaled down"},
@@ -376,11 +377,12 @@ static const struct key rows[] = {
 {"backend", "squeeze", "none", KEY_CHOICE, SET(squeeze),
  .words = squeeze_words,
  .help = "compress gradients; topk: send the largest; int8: round at random; "
-         "sign: send one bit of each; power: matrices of low rank "
-         "(docs/squeeze.md)"},
+         "sign: send one bit of each; power: matrices of low rank; demo: the "
+         "momentum's largest coefficients, with sgd (docs/squeeze.md)"},
 {"backend", "density", "0.01", KEY_NUMBER, SET(density), 1e-6, 1,
  .unit = "share",
- .help = "topk: share of the gradients that a worker sends"},
+ .help = "topk, demo: share of the gradients, or of coefficients, that a "
+         "worker sends"},
 {"backend", "scope", "bucket", KEY_CHOICE, SET(scope),
  .words = WORDS(SCOPE_WORDS),
  .help = "topk, sign: what is compressed as one vector; model: only after "

@@ -114,14 +114,14 @@ struct sync_settings {
     int every; // steps from one exchange to the next
     enum outer_rule outer_rule;
     double outer_lr, outer_momentum; // for nesterov
-    enum squeeze_kind squeeze; // how gradients are compressed
-    double density;            // topk: share of the elements that is sent
-    enum squeeze_scope scope;  // of which vector topk takes the largest
-    int levels;                // int8: of an element's size
-    int momentum_correction;   // topk: each worker has the momentum
-    int squeeze_rank;          // power: of P and Q (squeeze/power.h)
-    int feedback;              // bool: send later what was left out
-    int squeeze_after;         // steps in which nothing is compressed yet
+    enum squeeze_kind squeeze;       // how gradients are compressed
+    double density;                  // topk, demo: share of what is sent
+    enum squeeze_scope scope;        // of which vector topk takes the largest
+    int levels;                      // int8: of an element's size
+    int momentum_correction;         // topk: each worker has the momentum
+    int squeeze_rank;                // power: of P and Q (squeeze/power.h)
+    int feedback;                    // bool: send later what was left out
+    int squeeze_after;               // steps in which nothing is compressed yet
     enum transport_kind transport;
     char iface[CONFIG_WORD];
     char lab[CONFIG_PATH]; // a shared object with a student's function

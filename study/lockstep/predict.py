@@ -350,7 +350,7 @@ class Ways:
         others if the user `named` them."""
         squeeze = self.q.settings["squeeze"]
         able = [b for b in self.ways if "squeeze" in b["keys"] and
-                not (b["servers"] and squeeze == "power")]
+                not (b["servers"] and squeeze in ("power", "demo"))]
         other = next((b for b in self.ways if b not in able), None)
         if named and other:
             raise Error(f"predict: sync={other['name']} cannot compress gradients by "

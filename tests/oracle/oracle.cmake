@@ -36,6 +36,9 @@ if(Python3_FOUND)
            COMMAND ${Python3_EXECUTABLE} tests/oracle/layered.py
                    tests/golden/layered.txt
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME oracle_demo
+           COMMAND ${Python3_EXECUTABLE} tests/oracle/demo.py tests/golden/demo.txt
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set(bpe "${Python3_EXECUTABLE} tests/oracle/gpt2_bpe.py")
   add_test(NAME oracle_bpe
            COMMAND bash -o pipefail -c "${bpe} golden tests/golden/small.bpe | \

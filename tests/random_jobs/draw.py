@@ -39,7 +39,8 @@ FORCED = {
     "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
     "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
     "bucket": ("size", "block"), "servers": (1, 2, 3), "priority": (0, 1),
-    "squeeze": ("topk", "int8", "sign", "power"), "feedback": (0, 1), "squeeze_after": (0, 2),
+    "squeeze": ("topk", "int8", "sign", "power", "demo"), "feedback": (0, 1),
+    "squeeze_after": (0, 2),
     "scope": ("bucket", "tensor", "model"), "trace": ("on", "off"),
     "attention_over": ("gather", "ring", "heads"),
     "tp_sequence": (0, 1, 2), "tp_wire": ("bf16", "fp16"),
@@ -137,6 +138,9 @@ def draw_servers(rng, sync):
 
 def draw_squeeze(rng):
     """How gradients are compressed."""
+    if rng.random() < .2:  # a rule of its own
+        return {"squeeze": "demo", "wire": "fp32", "optimizer": "sgd", "clip": 0,
+                "density": rng.choice((1e-6, .01, .3, 1)), "momentum": rng.choice((.9, .999))}
     job = {"squeeze": rng.choice(("topk", "int8", "sign", "power")), "wire": "fp32",
            "feedback": rng.choice((0, 1, 1)), "squeeze_after": rng.choice((0, 0, 2))}
     if job["squeeze"] == "topk":

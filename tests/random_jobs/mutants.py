@@ -104,8 +104,7 @@ MUTANTS = {
         ("launch/scratch.c", "        if (*(*s)->path[i])\n            remove_all",
          "        if (0 && *(*s)->path[i])\n            remove_all")]),
     "wire-not-unscaled": ("a 16-bit wire's factor is not taken back", [
-        ("sync/sync.c", ".scale = in->grad_scale / s->scale,",
-         ".scale = in->grad_scale,")]),
+        ("sync/sync.c", "1 : in->grad_scale / s->scale,", "1 : in->grad_scale,")]),
     "places-reused": ("shared memory: a place is written while others read it", [
         ("horovod_ring/ring_shm.c",
          "            s->done.places + 1 >= s->ready.places &&\n"

@@ -365,6 +365,8 @@ def other_way(case, rng):
         dp = sizes(other)["dp"]
         if not is_whole(job) and other["sync"] == job["sync"]:
             continue  # what squeeze= has asked for would stay
+        if other["optimizer"] != job["optimizer"]:
+            continue  # squeeze=demo is a rule
         if not total % dp and not is_loose(other) and not other.get("elastic"):
             other |= {"accum": total // dp, "eval_batches": 2}
             if case.lockstep.accepts(other):

@@ -159,7 +159,12 @@ MISTAKES = [
     ("copies/hosts", "answer.py", "run.hosts * (run.number", "1 * (run.number"),
     ("copies/hosts", "answer.py", "(number(run.setting(\"server_threads\")) or 1)", "1"),
     ("copies/ties", "answer.py", "MUCH_TAKEN + _expected(r)", "MUCH_TAKEN"),
-    ("copies/missing", "answer.py", "> MANY_SWITCHES]", "> 0]"),
+    ("copies/missing", "answer.py", "or 0) > MANY_SWITCHES", "or 0) > 0"),
+    # the cores of servers; a cause where other programs ran; ties that are no pairs
+    ("copies/ties", "answer.py", '+ run.samples["server_cores"]', "+ run.servers"),
+    ("copies/ties", "answer.py", "for a in ranges for b in ranges)", "for a in ranges for b in ())"),
+    ("copies/ties", "answer.py", "if any(map(is_disturbed, self", "if any(map(bool, self"),
+    ("copies/ties", "answer.py", "self.study.of(cell) + self.study.of(best))", "[])"),
     ("copies/missing", "answer.py", "study.unfinished + [r for", "[r for"),
     ("copies/ties", "answer.py", "max(3 * usual, 0.1 * middle)", "30 * usual"),
     ("copies/missing", "answer.py", "if not study.first(c).pace and",
@@ -167,7 +172,7 @@ MISTAKES = [
     ("copies/unshaped", "runs.py", 'for key in "net",', 'for key in'),
     ("copies/losses", "runs.py", '"net", "transport", "device"', '"net", "device"'),
     ("copies/losses", "runs.py", 'self.get("own_cores") is False', "False"),
-    ("copies/shaped", "answer.py", "if found and not study.repeats:", "if False:"),
+    ("copies/shaped", "answer.py", "if len(study.filled) > 1 and not study.repeats:", "if False:"),
     # figures: the least as the median, seconds for milliseconds, another step
     ("copies/drawn", "prepare.py", "r.median * scale, r.least",
      "r.least * scale, r.least"),

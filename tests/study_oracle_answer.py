@@ -75,9 +75,15 @@ class Choice:
     def place(self, cells, cell, one, many):
         said = [f"{self.names(cells)} {one if len(cells) == 1 else many}"]
         if len(cells) > 1:
-            said += [", too close to tell apart: their ranges overlap. "
+            said += [f", {self.close(cell, cells)}: their ranges overlap. "
                      + self.name(cell)]
         return said + [": ", *self.value(cell), *self.beside(cell)]
+
+    def close(self, one, cells):
+        for a in cells:
+            if len(self.level(a, cells)) < len(cells):
+                return f"not to be told apart from {self.name(one)}"
+        return "too close to tell apart"
 
     def hover(self, *measures):
         """What the pointer shows on a sentence of the choice."""
@@ -97,7 +103,7 @@ class Choice:
             times = [f(ratio if self.timed else 1 / ratio, 2), " times",
                      " as long" if self.timed else " slower"]
             if len(level) > 1:
-                said += [f"; the next are {self.names(level)}, too close to tell apart; "
+                said += [f"; the next are {self.names(level)}, {self.close(after, level)}; "
                          f"{self.name(after)} {'takes' if self.timed else 'is'} ", *times]
             else:
                 said += [f"; the next is {self.name(after)}, "
@@ -119,6 +125,8 @@ class Choice:
     def why(self, cell):
         median = self.study.median
         best = self.ranked[0]
+        if remarks.disturbed_of([*cell.runs.values(), *best.runs.values()]):
+            return [". Other programs took the processors, so the cause is not known"]
         tokens = self.study.ratio(cell, best, "tokens_to_target")[0]
         rate = self.study.ratio(cell, best, "tokens_per_s")[0]
         if tokens and tokens > 1.05 and tokens > 1 / rate:
@@ -306,13 +314,14 @@ def answer(study):
     """All sentences, each as texts and Numbers."""
     every = choices(study)
     found = [c for c in every if len(c.ranked) > 1]
-    said = [*remarks.not_given(study), *remarks.merged(study), *remarks.unfinished(study)]
+    said = [*remarks.not_given(study), *remarks.merged(study), *remarks.unfinished(study),
+            *remarks.busy(study)]
     for c in found:
         said += [*c.later(), c.first(), c.last(), c.price()]
     said += [over_all(study, found), *remarks.alone(study, every)]
     for of in remarks.ALL:
         said += of(study)
-    if found and not study.repeats:
+    if len(study.filled) > 1 and not study.repeats:
         said.append(["Each cell ran once, so the variation of its times is unknown; "
                      "try: repeat=3."])
     return [s for s in said if s]

@@ -219,11 +219,13 @@ class Run:
 
     def samples(self):
         path = self.folder / "util.csv"
-        of, servers = {}, []
+        of, servers, used = {}, [], {}
         for r in read_csv(path) if path.exists() else ():
             if r["rank"].startswith("s"):
                 if r["metric"] == "resident_bytes":
                     servers.append(float(r["value"]))
+                if r["metric"] == "cpu_share":
+                    used.setdefault(r["rank"], []).append(float(r["value"]))
             else:
                 of.setdefault((r["t_s"], r["rank"]), {})[r["metric"]] = \
                     float(r["value"])
@@ -238,6 +240,7 @@ class Run:
                 computed += busy
                 taken += max(0, busy - s["cpu_share"])
         gpu = any(m.startswith("gpu_") for m in every)
+        self.server_cores = sum(mean(v) for v in used.values()) if used else None
         self.value |= {
             "cpu_share_mean": mean(every.get("cpu_share", [])),
             "peak_memory_bytes": largest([self.value["peak_memory_bytes"],

@@ -170,8 +170,16 @@ class Choice:
         """"ring is fastest: 40 tokens/s", or of several cells, with the numbers of one
         of them."""
         text = f"{one}: " if len(cells) == 1 else \
-            f"{many}, too close to tell apart: their ranges overlap. {self.who(cell)}: "
+            f"{many}, {self.level_with(cell, cells)}: their ranges overlap. {self.who(cell)}: "
         return f"{self.who(*cells)} {text}{self.value(cell)}{self.beside(cell)}"
+
+    def level_with(self, cell, cells):
+        """What is said of cells whose ranges overlap that of one of them. They need not
+        overlap each other's."""
+        ranges = [self.range(c) for c in cells]
+        return "too close to tell apart" if all(
+            a.overlaps(b) for a in ranges for b in ranges) else \
+            f"not to be told apart from {self.who(cell)}"
 
     @property
     def behind(self):
@@ -197,7 +205,7 @@ class Choice:
         more, less = (b, a) if self.timed else (a, b)
         times = f"{more / less if less else math.inf:.2f} times"
         if len(level) > 1:
-            return (f"; the next are {self.who(*level)}, too close to tell apart; "
+            return (f"; the next are {self.who(*level)}, {self.level_with(second, level)}; "
                     f"{self.who(second)} " + (
                         f"takes {times} as long" if self.timed else f"is {times} slower"))
         return f"; the next is {self.who(second)}, " + (
@@ -211,6 +219,8 @@ class Choice:
     def why(self, cell):
         """Why a cell is last."""
         best = self.ranked[0]
+        if any(map(is_disturbed, self.study.of(cell) + self.study.of(best))):
+            return ". Other programs took the processors, so the cause is not known"
         tokens, rate = (self.study.ratio(cell, best, m).median for m in (
             "tokens_to_target", "tokens_per_s"))
         if tokens and rate and tokens > 1.05 and tokens > 1 / rate:
@@ -461,16 +471,23 @@ def _load(run):
 
 def _expected(run):
     """The share of computing time in which a worker lacks a processor because the
-    job itself has more threads than its machines have cores."""
+    job itself can use more cores than its machines have. A server uses those that it
+    was seen to use; it mostly waits."""
     threads, cores = _load(run)
+    if run.samples["server_cores"] is not None:
+        threads = run.world * (run.number("threads") or 1) + run.samples["server_cores"]
     return max(0, 1 - cores / max(1, threads))
+
+
+def is_disturbed(run):
+    """Whether other programs took the processors while a worker computed."""
+    return (MEASURES["processor_taken_share"].of(run) or 0) > MUCH_TAKEN + _expected(run) and \
+        (MEASURES["involuntary_switches_per_s"].of(run) or 0) > MANY_SWITCHES
 
 
 def _busy(study):
     judged = [r for r in study.runs if MEASURES["processor_taken_share"].of(r) is not None]
-    busy = [r for r in judged if
-            MEASURES["processor_taken_share"].of(r) > MUCH_TAKEN + _expected(r) and
-            (MEASURES["involuntary_switches_per_s"].of(r) or 0) > MANY_SWITCHES]
+    busy = [r for r in judged if is_disturbed(r)]
     if not busy:
         return
     def over(run):
@@ -480,7 +497,8 @@ def _busy(study):
         f"Warning: the machine was busy. In {len(busy)} of {len(judged)} runs other "
         f"programs took the processors for more than {100 * MUCH_TAKEN:.0f}% of the "
         f"computing time. The worst is {worst.cell.short}, repeat {worst.repeat}, with "
-        f"{100 * over(worst):.0f}%. The times of such runs are too long.",
+        f"{100 * over(worst):.0f}%. The times of such runs are too long, "
+        "and what follows from them may be wrong.",
         "\n".join(f"{r.cell.short}, repeat {r.repeat}: "
                   f"{100 * MEASURES['processor_taken_share'].of(r):.0f}% taken, "
                   f"{100 * _expected(r):.0f}% by the job itself" for r in busy))
@@ -554,7 +572,7 @@ def _outliers(study):
 
 def answer(study):
     """All sentences of a study."""
-    said = [*_not_given(study), *_merged(study), *_unfinished(study)]
+    said = [*_not_given(study), *_merged(study), *_unfinished(study), *_busy(study)]
     found = choices(study)
     alone = [c for c in found if len(c.cells) == 1]
     found = [c for c in found if len(c.ranked) > 1]
@@ -567,9 +585,9 @@ def answer(study):
                              "global batch and model: "
                              f"{_all_or(study, [c.cells[0] for c in alone])}.",
                              "\n".join(f"{c.who(*c.cells)}: {c.where}" for c in alone)))
-    for part in _unreached, _busy, _crowded, _dropped, _few, _remarks, _outliers:
+    for part in _unreached, _crowded, _dropped, _few, _remarks, _outliers:
         said += part(study)
-    if found and not study.repeats:
+    if len(study.filled) > 1 and not study.repeats:
         said.append(Sentence("Each cell ran once, so the variation of its times is unknown; "
                              "try: repeat=3."))
     return said

@@ -150,8 +150,7 @@ def _draw(prepare, out, name, size):
 def draw(study, name, size="", step=None):
     """Draws a figure of a study and returns its paths. `step` is that of `pipeline`."""
     def prepare() -> Drawing:
-        if not study.runs:
-            raise Error("no run is finished")
+        study.need_runs()
         if name == "pipeline":
             return prepare_files.pipeline_of(study, step)
         if name in prepare_files.FIGURES:

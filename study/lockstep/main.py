@@ -172,8 +172,7 @@ def compare(words):
     if len(words) > 1:
         raise Error(f"compare: takes one folder, not also {visible(words[1])}")
     study = Study(words[0])
-    if not study.runs:
-        raise Error(f"{visible(study.out)}: no run is finished")
+    study.need_runs()
     verdict = study.compare()
     print(verdict)
     return 1 if verdict.different else 0

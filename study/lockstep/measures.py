@@ -12,9 +12,10 @@ To add one:
 """
 
 import dataclasses
+import difflib
 import typing
 
-from .files import number
+from .files import Error, number, visible
 from .runs import mean, most
 
 MIB = 1048576.0
@@ -59,6 +60,15 @@ def measure(name, label="", less=False, scale=1.0, form=""):
         MEASURES[name] = Measure(name, label or name, function, less, scale, form)
         return function
     return add
+
+
+def measure_of(name):
+    """The measure with a name that a person may have typed."""
+    if name not in MEASURES:
+        near = difflib.get_close_matches(name, MEASURES, 1)
+        raise Error(f"no measure {visible(name)}" + (
+            f"; nearest: {near[0]}" if near else "; try: list(lockstep.MEASURES)"))
+    return MEASURES[name]
 
 
 @measure("tokens_per_s", "tokens/s")

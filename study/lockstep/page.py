@@ -150,8 +150,7 @@ def finish(study, log):
     terminal; log(line) takes what is left out."""
     if study.ini:
         figures.check(study.experiment.figures)
-    if not study.runs:
-        raise Error(f"{visible(study.out)}: no run is finished")
+    study.need_runs()
     tables.write_tables(study)
     drawn, failed = figures.draw_all(study)
     said, left_out = write_report(study, drawn)

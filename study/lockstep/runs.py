@@ -397,11 +397,12 @@ class Run:
     @functools.cached_property
     def samples(self):
         """Means over all samples of all workers, and peaks: cpu_share, switches,
-        taken, worker_bytes, server_bytes, gpu_util, gpu_power, gpu_bytes. `taken` is
-        the share of the computing time in which a worker had no processor. Two
+        taken, worker_bytes, server_bytes, server_cores, gpu_util, gpu_power, gpu_bytes.
+        `server_cores` is the mean of the cores that all servers used together. `taken`
+        is the share of the computing time in which a worker had no processor. Two
         things do not count: a worker that is slowed down on purpose sleeps while it
         computes, and a worker with a GPU waits for it."""
-        found, peaks = {k: [] for k in SAMPLED}, {}
+        found, peaks, servers = {k: [] for k in SAMPLED}, {}, {}
         computing = computed = taken = 0.0
         now, gpu = None, False
         for row in self.rows("util"):
@@ -412,6 +413,8 @@ class Run:
             if not rank.isdecimal():
                 if metric == "resident_bytes":
                     peaks["server_bytes"] = max(value, peaks.get("server_bytes", 0))
+                elif metric == "cpu_share":
+                    servers.setdefault(rank, []).append(value)
                 continue
             if (row.get("t_s"), rank) != now:
                 now, computing = (row.get("t_s"), rank), 0.0
@@ -430,6 +433,7 @@ class Run:
             elif metric in found:
                 found[metric].append(value)
         return {**peaks, "cpu_share": mean(found["cpu_share"]),
+                "server_cores": sum(map(mean, servers.values())) if servers else None,
                 "switches": mean(found["involuntary_switches_per_s"]),
                 "gpu_util": mean(found["gpu_util_share"]),
                 "gpu_power": mean(found["gpu_power_w"]),

@@ -21,7 +21,7 @@ import statistics
 
 from .experiment import MOST_BYTES, Experiment, Cell, read_experiment
 from .files import Error, make_folder, read_lines, visible, write_text
-from .measures import MEASURES
+from .measures import MEASURES, measure_of
 from .runs import Run, most
 from .same import around, difference, differences, kind_of
 
@@ -298,7 +298,7 @@ class Study:
     def ratio(self, cell, base, measure):
         """A measure of a cell divided by that of another. The median is the ratio of
         the medians; least and most are those of pairs of the same round."""
-        of = MEASURES[measure].of
+        of = measure_of(measure).of
         pairs = [(of(r), of(b)) for r in self.of(cell) for b in self.of(base)
                  if r.round == b.round]
         found = range_of([a / b if a is not None and b else None for a, b in pairs])
@@ -355,9 +355,22 @@ class Study:
                  "workers": r.world, **r.asked,
                  **{name: m.of(r) for name, m in MEASURES.items()}} for r in self.runs]
 
+    def need_runs(self):
+        """Raises an Error if no run is finished."""
+        if self.runs:
+            return
+        stopped = "".join(
+            f"; {r.cell.short}, repeat {r.repeat} was stopped at step {r.steps} of "
+            f"{r.setting('steps')}; try: the same lockstep run, or lockstep report "
+            f"{visible(r.folder)}" for r in self.unfinished[:1])
+        raise Error(f"{visible(self.out)}: no run is finished{stopped}")
+
     def frame(self):
         """The same as a pandas.DataFrame."""
-        import pandas
+        try:
+            import pandas
+        except ModuleNotFoundError as e:
+            raise Error(f"{e}; try: apt-get install python3-pandas, or rows()") from None
         return pandas.DataFrame(self.rows())
 
     def compare(self):

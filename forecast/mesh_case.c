@@ -66,7 +66,13 @@ static int slices_of(const struct mesh_case *c)
 
 static int pieces_of(const struct mesh_case *c)
 {
-    return mesh_size(&c->mesh, MESH_CP);
+    return mesh_pieces(&c->mesh);
+}
+
+// The axis along which heads are exchanged.
+static enum mesh_axis heads_axis(const struct mesh_case *c)
+{
+    return mesh_size(&c->mesh, MESH_UP) > 1 ? MESH_UP : MESH_CP;
 }
 
 // The ranks that add their gradients: replicas, and in each the workers that
@@ -80,13 +86,18 @@ static int members_of(const struct mesh_case *c)
 static struct link members_link(const struct mesh_job *job,
                                 const struct mesh_case *c)
 {
-    struct link dp = mesh_axis_link(job, MESH_DP);
-    struct link cp = mesh_axis_link(job, MESH_CP);
-    bool slower = cp.bytes_per_s < dp.bytes_per_s;
-    return pieces_of(c) == 1                   ? dp
-           : mesh_size(&c->mesh, MESH_DP) == 1 ? cp
-           : slower                            ? cp
-                                               : dp;
+    static const enum mesh_axis axes[] = {MESH_CP, MESH_UP};
+    struct link slowest = mesh_axis_link(job, MESH_DP);
+    bool none = mesh_size(&c->mesh, MESH_DP) == 1;
+    for (int i = 0; i < 2; i++) {
+        struct link link = mesh_axis_link(job, axes[i]);
+        if (mesh_size(&c->mesh, axes[i]) > 1 &&
+            (none || link.bytes_per_s < slowest.bytes_per_s)) {
+            slowest = link;
+            none = false;
+        }
+    }
+    return slowest;
 }
 
 static const int *cut_of(const struct mesh_case *c)
@@ -98,12 +109,7 @@ static int read_part(const struct mesh_job *job, const struct mesh_case *c,
                      int stage, struct part *out)
 {
     struct run r = *job->run;
-    const struct sizes_rank rank = {&c->plan,
-                                    cut_of(c),
-                                    stage,
-                                    slices_of(c),
-                                    mesh_size(&c->mesh, MESH_DP),
-                                    pieces_of(c)};
+    const struct sizes_rank rank = {&c->plan, cut_of(c), stage, &c->mesh};
     r.batch = c->batch;
     r.threads = sizes_threads(&r, job->slots);
     r.tp_sequence = c->sequence;
@@ -139,7 +145,7 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
                                    (int)dtype_bytes(job->run->settings.wire)),
         .sequence = c->sequence,
         .pieces = pieces_of(c),
-        .over_heads = c->over == ATTENTION_HEADS,
+        .up = config_exchange_heads(&c->mesh, c->over),
         .tokens = m->context,
         .heads = m->heads,
     };
@@ -178,23 +184,27 @@ static double exchanges(const struct law_mesh *law, const struct link *link,
 }
 
 // Returns the seconds for which a micro-batch waits for other workers' keys and
-// values, and for the sums of their gradients, in forward or backward of
-// `layers` layers. `computes` is how long it computes in one of them. Around a
-// ring they travel while attention computes, in all steps but one.
+// values, for the sums of their gradients, and for heads, in forward or
+// backward of `layers` layers. `computes` is how long it computes in one of
+// them. Around a ring keys travel while attention computes, in all steps but
+// one.
 static double keys_time(const struct mesh_job *job, const struct mesh_case *c,
                         const struct law_mesh *law, double computes, int layers,
                         bool backward)
 {
-    int n = law->pieces, sums = backward;
+    int n = law->pieces / law->up, sums = backward;
     struct link link = mesh_axis_link(job, MESH_CP);
+    struct link inside = mesh_axis_link(job, heads_axis(c));
     double share = 4.0 * job->model.context * job->model.channels /
                    layer_flop(&job->model);
     double hidden =
         c->over == ATTENTION_RING ? computes * share * (n - 1) / n : 0;
-    double hops = (n - 1) * (1 + sums * (1 + law->recompute));
-    double travels =
-        hops * link.alpha_s + law_mesh_keys(law, backward) / link.bytes_per_s;
-    return layers * fmax(0, travels - hidden);
+    double times = 1 + sums * (1 + law->recompute);
+    double travels = (n - 1) * times * link.alpha_s +
+                     law_mesh_keys(law, backward) / link.bytes_per_s;
+    double heads = (law->up - 1) * times * inside.alpha_s +
+                   law_mesh_heads(law, backward) / inside.bytes_per_s;
+    return layers * (heads + fmax(0, travels - hidden));
 }
 
 // The same with the exchanges between slices, and for sequences in pieces.
@@ -411,7 +421,10 @@ int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
         out->bytes[MESH_DP] = fmax(out->bytes[MESH_DP], f.link_bytes);
         out->bytes[MESH_PP] = fmax(out->bytes[MESH_PP], law_mesh_stages(&law));
         out->bytes[MESH_TP] = fmax(out->bytes[MESH_TP], law_mesh_slices(&law));
-        out->bytes[MESH_CP] = fmax(out->bytes[MESH_CP], law_mesh_pieces(&law));
+        double all = law_mesh_pieces(&law), heads = law_mesh_groups(&law);
+        double up = heads_axis(c) == MESH_UP ? heads : 0;
+        out->bytes[MESH_CP] = fmax(out->bytes[MESH_CP], all - up);
+        out->bytes[MESH_UP] = fmax(out->bytes[MESH_UP], up);
     }
     out->tied_s = after_pipeline(job, c);
     out->seconds += out->tied_s;

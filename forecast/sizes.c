@@ -77,8 +77,11 @@ double sizes_slice(const struct model_config *c, int slices)
 int sizes_stage(const struct run *r, const struct backend *b,
                 const struct sizes_rank *rank, struct sizes *out)
 {
-    int members = rank->replicas * rank->pieces;
-    int ranks = members * rank->plan->stages * rank->slices;
+    int slices = mesh_size(rank->mesh, MESH_TP);
+    int divide = mesh_pieces(rank->mesh); // workers that divide a sequence
+    int members = mesh_size(rank->mesh, MESH_DP) * divide;
+    int ranks = members * rank->plan->stages * slices;
+    int up = config_exchange_heads(rank->mesh, r->attention_over);
     struct model_job model = {.precision = config_format(r),
                               .batch = r->batch,
                               .threads = sizes_threads(r, ranks),
@@ -92,23 +95,24 @@ int sizes_stage(const struct run *r, const struct backend *b,
     struct model_config whole;
     if (sizes_model(r, &whole))
         return -1;
-    const struct model_pieces pieces = {.n = rank->pieces,
+    bool ring = r->attention_over == ATTENTION_RING;
+    const struct model_pieces pieces = {.n = divide,
                                         .tokens = whole.context,
-                                        .over =
-                                            (enum model_over)r->attention_over};
+                                        .up = up,
+                                        .over = ring ? OVER_RING : OVER_GATHER};
     model.config = whole;
     if (p->stages > 1 && part_cut(&whole, p->stages, rank->stage, p->chunks,
                                   rank->layers, &model.config))
         return -1;
     out->part = model.config;
-    if (rank->slices > 1) { // slice 0 is the largest
-        if (part_slice(&out->part, rank->slices, 0, &model.config))
+    if (slices > 1) { // slice 0 is the largest
+        if (part_slice(&out->part, slices, 0, &model.config))
             return -1;
         model.slices = &sums; // for its memory only
     }
     model.tokens = whole.context;
-    if (rank->pieces > 1) {
-        model.tokens = zigzag_most(whole.context, rank->pieces);
+    if (divide > 1) {
+        model.tokens = zigzag_most(whole.context, divide, 1);
         model.pieces = &pieces; // for its memory only
     }
     shape_stage(p, rank->stage, &model);
@@ -123,7 +127,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
                                    .saves = r->save > 0};
     memory_worker(&job, &out->worker);
     memory_server(&job, &out->server);
-    if (rank->slices > 1)
+    if (slices > 1)
         out->worker.buffers += (size_t)model.batch * (size_t)model.tokens *
                                (size_t)whole.channels * shape_join_bytes(r);
     if (p->stages > 1 && (rank->stage == 0 || rank->stage == p->stages - 1))
@@ -166,10 +170,7 @@ int sizes_mesh(const struct run *r, const struct backend *b,
     for (int s = 0; s < stages; s++) {
         const struct sizes_rank rank = {&plan,
                                         r->stages.n ? r->stages.layers : NULL,
-                                        s,
-                                        mesh_size(m, MESH_TP),
-                                        mesh_size(m, MESH_DP),
-                                        mesh_size(m, MESH_CP)};
+                                        s, m};
         struct sizes one;
         if (sizes_stage(r, b, &rank, &one))
             return -1;

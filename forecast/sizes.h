@@ -29,9 +29,7 @@ struct sizes_rank {
     const struct pipeline *plan;
     const int *layers; // of each part of the model; NULL: evenly
     int stage;         // its stage
-    int slices;        // how many slices its tensors are divided into
-    int replicas;      // how many batches are read in a step
-    int pieces;        // how many workers divide a batch's sequences
+    const struct mesh *mesh;
 };
 
 struct sizes {

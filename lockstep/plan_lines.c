@@ -68,7 +68,7 @@ static int derive(struct run *r, struct model_config *whole)
     struct pipeline p;
     struct model_config part;
     int parts = mesh_parts(&r->mesh);
-    int members = r->workers / parts * mesh_size(&r->mesh, MESH_CP);
+    int members = r->workers / parts * mesh_pieces(&r->mesh);
     if (config_settle_batch(r, r->workers / parts) || shape_pipeline(r, &p) ||
         shape_model(r, whole))
         return -1;

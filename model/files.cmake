@@ -88,7 +88,7 @@ else()
 endif()
 
 foreach(test attention model_ops model_grad model_formats model_blocks stages
-        slices pieces)
+        slices pieces zigzag)
   lockstep_test(${test} LINKS model pipeline)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/reference_gpt2.c tests/op_case.c

@@ -43,20 +43,27 @@ struct part_share layers_rows(const struct model_job *job, size_t rows)
 
 struct part_share layers_heads(const struct model_job *job, int w)
 {
-    int all = part_heads(&job->config).n, n = job->pieces->n;
+    int all = part_heads(&job->config).n, n = job->pieces->up;
     int more = all % n;
     return (struct part_share){.first = w * (all / n) + (w < more ? w : more),
                                .n = all / n + (w < more)};
 }
 
-// Attention's tensors of a layer, for all tokens of some heads.
+struct zigzag layers_group(const struct model_job *job, int g)
+{
+    const struct model_pieces *p = job->pieces;
+    return zigzag_group(p->tokens, p->n, g * p->up, p->up);
+}
+
+// Attention's tensors of a layer, for some heads of a group's tokens.
 static void alloc_heads(struct arena *a, struct layer *l,
                         const struct model_job *job)
 {
     const struct model_pieces *p = job->pieces;
-    size_t all = (size_t)job->batch * (size_t)p->tokens;
+    size_t tokens = (size_t)layers_group(job, p->rank / p->up).own;
+    size_t all = (size_t)job->batch * tokens;
     size_t size = dtype_bytes(job->precision);
-    size_t heads = (size_t)layers_heads(job, p->rank).n;
+    size_t heads = (size_t)layers_heads(job, p->rank % p->up).n;
     size_t width = (size_t)(job->config.channels / job->config.heads) * heads;
     l->qkv = arena_alloc(a, all * width, 3 * size);
     l->heads = arena_alloc(a, all * width, size);
@@ -73,7 +80,7 @@ static void alloc_layer(struct arena *a, struct layer *l,
     size_t C = (size_t)g->channels, heads = (size_t)part_heads(g).n;
     size_t width = C / (size_t)g->heads * heads;
     l->in = arena_alloc(a, own * C, size);
-    if (job->pieces && job->pieces->over == OVER_HEADS) {
+    if (job->pieces && job->pieces->up > 1) {
         alloc_heads(a, l, job);
     } else {
         l->qkv = arena_alloc(a, rows * width, 3 * size);

@@ -61,8 +61,8 @@ struct layer {
     void *in;             // (N', C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)
     void *att;            // (N, C)
-    void *heads;          // with OVER_HEADS: attention of this worker's heads
-                          // and all tokens, as are qkv and lse
+    void *heads;          // if workers exchange heads: attention of this
+                          // worker's, of its group's tokens, as are qkv and lse
     void *mid;            // (N', C) residual stream between the branches
     void *norm1, *norm2;  // (N, C) with model_slices.keeps: what ln_1 and ln_2
                           // wrote; else NULL
@@ -77,9 +77,10 @@ struct layer {
 // The rows of the residual stream, of `rows` in all, that this worker has.
 struct part_share layers_rows(const struct model_job *job, size_t rows);
 
-// The heads of which worker w computes attention with OVER_HEADS: a share of
-// those that this model has.
+// The heads of which worker w of a group computes attention: a share of those
+// that this model has. The tokens of group g.
 struct part_share layers_heads(const struct model_job *job, int w);
+struct zigzag layers_group(const struct model_job *job, int g);
 
 // A block of memory that is given out in pieces, from its start. Each piece
 // begins at a multiple of `line` bytes. If the size would overflow, `used` gets

@@ -153,24 +153,28 @@ struct model_slices {
 // needs the keys and values of all of them. All workers call the same functions
 // in the same order. The functions return 0, or -1 after fail(); then the step
 // returns -1, too.
-enum model_over { OVER_GATHER, OVER_RING, OVER_HEADS };
+enum model_over { OVER_GATHER, OVER_RING };
 enum model_passes { PASS_KEYS, PASS_GRADIENTS, PASSES };
 struct model_pieces {
     int n, rank, tokens; // tokens of a whole sequence, at least n
-    enum model_over over;
-    // All-gather, in OVER_GATHER: v has a chunk of lengths[w] numbers for each
-    // worker w. Fills in those of the others.
+    // Workers [k up, (k + 1) up) are a group, which exchanges heads for tokens.
+    // Then each worker exchanges keys with those that have its heads, one of
+    // each of the n / up groups.
+    int up;
+    enum model_over over; // how keys are exchanged
+    // All-gather, in OVER_GATHER: v has a chunk of lengths[g] numbers for each
+    // group g. Fills in those of the others.
     int (*gather)(void *ctx, void *v, const size_t *lengths, enum dtype type);
-    // Reduce-scatter: this worker's chunk of v becomes the sum over all
-    // workers. Other chunks are spoilt.
+    // Reduce-scatter: the chunk of v of this worker's group becomes the sum
+    // over all groups. Other chunks are spoilt.
     int (*scatter)(void *ctx, float *v, const size_t *lengths);
-    // In OVER_RING: begins to give numbers to the next worker and to take some
-    // from the one before. passed() waits for that. Passes of either kind come
-    // one after the other.
+    // In OVER_RING: begins to give numbers to the next group's worker and to
+    // take some from the one before. passed() waits for that. Passes of either
+    // kind come one after the other.
     int (*pass)(void *ctx, enum model_passes kind, void *give, size_t given,
                 void *take, size_t taken, enum dtype type);
     int (*passed)(void *ctx, enum model_passes kind);
-    // All-to-all, in OVER_HEADS: chunk w of `give`, given[w] numbers, goes to
+    // All-to-all in a group: chunk w of `give`, given[w] numbers, goes to its
     // worker w, and chunk w of `take` comes from it.
     int (*exchange)(void *ctx, void *give, const size_t *given, void *take,
                     const size_t *taken, enum dtype type);

@@ -1,19 +1,21 @@
 // pieces.c - attention over sequences that several workers divide.
 //
-// A worker has the queries of its own tokens, and needs the keys and values of
-// all tokens before them. attention_over=gather gathers those of all workers;
-// ring passes them on to the right, n - 1 times:
+// A group of workers, or a worker alone, has the queries of its own tokens, and
+// needs the keys and values of all tokens before them. attention_over=gather
+// gathers those of all groups; ring passes them on to the right, n - 1 times:
 //
-//     step      0    1    2        worker 0 of 3: whose keys it has
+//     step      0    1    2        group 0 of 3: whose keys it has
 //     keys of   0    2    1
 //
 // In both ways a worker merges the blocks in the order of the ring, so the
 // results have the same bits. Backward needs the keys and values again. The
-// gradients of a worker's keys are the sum of all workers' shares: gather ends
-// with a reduce-scatter; in the ring the shares of a worker's keys travel
-// around behind the keys, and the worker adds its own at the end.
+// gradients of a group's keys are the sum of all groups' shares: gather ends
+// with a reduce-scatter; in the ring the shares of a group's keys travel around
+// behind the keys, and the group adds its own at the end.
 //
-// With attention_over=heads pieces_heads.c does all of this.
+// The workers of a group exchange heads for tokens before and after that
+// (pieces_heads.c), so each has some heads of all of the group's tokens. A
+// single group has whole sequences, and exchanges no keys.
 
 #include "model/pieces.h"
 
@@ -28,26 +30,42 @@
 enum { HERE, ARRIVE, KEYS };
 enum { HOME, EVEN, ODD, ARRIVING, GRADIENTS };
 
-static struct zigzag worker_at(const struct model *m, int w)
+static int groups_of(const struct model_job *job)
 {
-    const struct model_pieces *p = m->job.pieces;
-    return zigzag_of(p->tokens, p->n, w);
+    return job->pieces->n / job->pieces->up;
+}
+
+static int own_group(const struct model *m)
+{
+    return m->job.pieces->rank / m->job.pieces->up;
+}
+
+// The tokens of a sequence, and the channels, of which this worker computes
+// attention.
+static size_t own_tokens(const struct model *m)
+{
+    return (size_t)layers_group(&m->job, own_group(m)).own;
+}
+
+static size_t own_width(const struct model *m)
+{
+    int D = m->job.config.channels / m->job.config.heads;
+    int member = m->job.pieces->rank % m->job.pieces->up;
+    return (size_t)(D * layers_heads(&m->job, member).n);
 }
 
 int pieces_longest(const struct model_job *job)
 {
-    const struct model_pieces *p = job->pieces;
-    if (!p)
+    if (!job->pieces)
         return job->tokens;
-    return p->over == OVER_HEADS ? p->tokens
-                                 : zigzag_of(p->tokens, p->n, 0).run[0].n;
+    return groups_of(job) == 1 ? job->pieces->tokens
+                               : layers_group(job, 0).run[0].n;
 }
 
-// How many numbers the keys and values of worker w's tokens are, in B
-// sequences.
-static size_t keys_of(const struct model *m, int B, int w)
+// How many numbers the keys and values of group g's tokens are, in B sequences.
+static size_t keys_of(const struct model *m, int B, int g)
 {
-    return (size_t)B * worker_at(m, w).own * 2 * m->width;
+    return (size_t)B * layers_group(&m->job, g).own * 2 * own_width(m);
 }
 
 void pieces_tables(struct model *m, struct arena *a)
@@ -61,17 +79,16 @@ void pieces_layout(struct model *m, struct arena *a)
 {
     const struct model_job *job = &m->job;
     const struct model_pieces *p = job->pieces;
-    if (p && p->over == OVER_HEADS)
+    if (p && p->up > 1)
         pieces_heads_layout(m, a);
-    if (!p || p->over == OVER_HEADS)
+    if (!p || groups_of(job) == 1)
         return;
-    size_t rows = (size_t)job->batch * job->tokens;
-    size_t most =
-        (size_t)job->batch * zigzag_most(p->tokens, p->n) * 2 * m->width;
+    size_t width = own_width(m), B = job->batch;
+    size_t most = B * zigzag_most(p->tokens, p->n, p->up) * 2 * width;
     size_t size = dtype_bytes(job->precision);
-    size_t all = (size_t)job->batch * p->tokens * 2 * m->width;
+    size_t all = B * p->tokens * 2 * width;
     bool ring = p->over == OVER_RING;
-    m->merged = arena_floats(a, rows * m->width);
+    m->merged = arena_floats(a, B * own_tokens(m) * width);
     for (int i = 0; i < (ring ? KEYS : 1); i++)
         m->kv[i] = arena_alloc(a, ring ? most : all, size);
     for (int i = 0; job->train && i < (ring ? GRADIENTS : 1); i++)
@@ -80,28 +97,28 @@ void pieces_layout(struct model *m, struct arena *a)
 
 // ---- keys and values, step by step
 
-// The worker whose keys this one has in step s.
+// The group whose keys this worker has in step s.
 static int whose(const struct model *m, int s)
 {
-    const struct model_pieces *p = m->job.pieces;
-    return (p->rank - s + p->n) % p->n;
+    int n = groups_of(&m->job);
+    return (own_group(m) - s + n) % n;
 }
 
-// Fills in m->lengths. Returns where worker w's chunk begins.
-static size_t cut_chunks(struct model *m, int B, int w)
+// Fills in m->lengths. Returns where group g's chunk begins.
+static size_t cut_chunks(struct model *m, int B, int g)
 {
     size_t at = 0;
-    for (int i = 0; i < m->job.pieces->n; i++) {
+    for (int i = 0; i < groups_of(&m->job); i++) {
         m->lengths[i] = keys_of(m, B, i);
-        at += i < w ? m->lengths[i] : 0;
+        at += i < g ? m->lengths[i] : 0;
     }
     return at;
 }
 
-// The element of worker w's chunk, if all chunks are here; else 0.
-static size_t chunk_at(struct model *m, int B, int w)
+// The element of group g's chunk, if all chunks are here; else 0.
+static size_t chunk_at(struct model *m, int B, int g)
 {
-    return m->job.pieces->over == OVER_RING ? 0 : cut_chunks(m, B, w);
+    return m->job.pieces->over == OVER_RING ? 0 : cut_chunks(m, B, g);
 }
 
 static void *number_at(const struct model *m, void *v, size_t i)
@@ -110,12 +127,12 @@ static void *number_at(const struct model *m, void *v, size_t i)
 }
 
 // Copies this worker's keys and values out of qkv and, to gather them, gets
-// those of all workers. Returns 0, or -1 after fail().
+// those of all groups. Returns 0, or -1 after fail().
 static int keys_begin(struct model *m, const void *qkv, int B)
 {
     const struct model_pieces *p = m->job.pieces;
-    size_t at = chunk_at(m, B, p->rank), C = m->width;
-    size_t rows = (size_t)B * m->job.tokens;
+    size_t at = chunk_at(m, B, own_group(m)), C = own_width(m);
+    size_t rows = B * own_tokens(m);
     m->k->copy_columns(number_at(m, m->kv[HERE], at), 2 * C,
                        number_at(m, (void *)qkv, C), 3 * C, rows, 2 * C);
     return p->over == OVER_RING
@@ -123,8 +140,8 @@ static int keys_begin(struct model *m, const void *qkv, int B)
                : p->gather(p->ctx, m->kv[HERE], m->lengths, m->job.precision);
 }
 
-// *kv = the keys and values of step s. In a ring they go on to the next worker
-// while this one computes. Returns 0, or -1 after fail().
+// *kv = the keys and values of step s. In a ring they go on to the next group
+// while this worker computes. Returns 0, or -1 after fail().
 static int keys_at(struct model *m, int B, int s, const void **kv)
 {
     const struct model_pieces *p = m->job.pieces;
@@ -136,7 +153,7 @@ static int keys_at(struct model *m, int B, int s, const void **kv)
     if (s > 0 && p->passed(p->ctx, PASS_KEYS))
         return -1;
     *kv = here;
-    return s + 1 < p->n
+    return s + 1 < groups_of(&m->job)
                ? p->pass(p->ctx, PASS_KEYS, here, keys_of(m, B, whose(m, s)),
                          next, keys_of(m, B, whose(m, s + 1)), m->job.precision)
                : 0;
@@ -144,13 +161,13 @@ static int keys_at(struct model *m, int B, int s, const void **kv)
 
 // ---- blocks
 
-// Calls `block` for each block of this worker's queries and worker w's keys.
+// Calls `block` for each block of this group's queries and group g's keys.
 typedef void block_fn(void *ctx, const struct attention_runs *r);
 
-static void each_block(const struct model *m, int w, block_fn *block, void *ctx)
+static void each_block(const struct model *m, int g, block_fn *block, void *ctx)
 {
-    struct zigzag own = worker_at(m, m->job.pieces->rank);
-    struct zigzag theirs = worker_at(m, w);
+    struct zigzag own = layers_group(&m->job, own_group(m));
+    struct zigzag theirs = layers_group(&m->job, g);
     for (int q = 0; q < ZIGZAG_PIECES; q++)
         for (int k = 0; k < ZIGZAG_PIECES; k++) {
             const struct attention_runs r = {own.run[q], theirs.run[k], own.own,
@@ -165,9 +182,9 @@ struct blocks {
     const struct model *m;
     const struct layer *l;
     const struct attention *a;
-    const void *kv;   // the keys and values of a step
-    const void *dout; // of a pass for gradients
-    float *dkv;       // the gradients of kv
+    const void *kv;         // the keys and values of a step
+    const void *out, *dout; // of a pass for gradients
+    float *dkv;             // the gradients of kv
 };
 
 static void block_forward(void *ctx, const struct attention_runs *r)
@@ -177,25 +194,42 @@ static void block_forward(void *ctx, const struct attention_runs *r)
                              f->a);
 }
 
-int pieces_attention(struct model *m, const struct layer *l,
-                     const struct attention *a)
+// out = the attention of this worker's heads, and l->lse, from l->qkv, for its
+// group's tokens. Returns 0, or -1 after fail().
+static int attend(struct model *m, const struct layer *l, void *out,
+                  const struct attention *a)
 {
-    if (m->job.pieces->over == OVER_HEADS)
-        return pieces_heads_attention(m, l, a);
     struct blocks f = {.m = m, .l = l, .a = a};
-    size_t rows = (size_t)a->B * m->job.tokens, n = rows * m->width;
+    size_t rows = a->B * own_tokens(m), n = rows * a->C;
+    if (groups_of(&m->job) == 1) {
+        m->k->attention(out, l->lse, l->qkv, a);
+        return 0;
+    }
     if (keys_begin(m, l->qkv, a->B))
         return -1;
     m->k->zero(m->merged, n);
     for (size_t i = 0; i < rows * a->NH; i++)
         l->lse[i] = -INFINITY;
-    for (int s = 0; s < m->job.pieces->n; s++) {
+    for (int s = 0; s < groups_of(&m->job); s++) {
         if (keys_at(m, a->B, s, &f.kv))
             return -1;
         each_block(m, whose(m, s), block_forward, &f);
     }
-    m->k->cast_down(l->att, m->merged, n);
+    m->k->cast_down(out, m->merged, n);
     return 0;
+}
+
+int pieces_attention(struct model *m, const struct layer *l,
+                     const struct attention *a)
+{
+    if (m->job.pieces->up == 1)
+        return attend(m, l, l->att, a);
+    struct attention own = pieces_heads_own(m, a);
+    return pieces_to_heads(m, m->local, l->qkv, a->B, 3) ||
+                   attend(m, l, l->heads, &own) ||
+                   pieces_to_tokens(m, l->heads, l->att, a->B, 1)
+               ? -1
+               : 0;
 }
 
 // ---- backward
@@ -203,7 +237,7 @@ int pieces_attention(struct model *m, const struct layer *l,
 static void block_backward(void *ctx, const struct attention_runs *r)
 {
     const struct blocks *b = ctx;
-    b->m->k->attention_block_backward(b->m->merged, b->dkv, b->dout, b->l->att,
+    b->m->k->attention_block_backward(b->m->merged, b->dkv, b->dout, b->out,
                                       b->l->lse, b->l->qkv, b->kv, r, b->a);
 }
 
@@ -215,7 +249,7 @@ static float *share_at(struct model *m, int B, int s)
     return m->dkv[s == 0 ? HOME : EVEN + s % 2];
 }
 
-// In a ring: adds to a step's share the shares of the workers before, which
+// In a ring: adds to a step's share the shares of the groups before, which
 // have arrived, and passes the sum on to the right. Returns 0, or -1 after
 // fail().
 static int share_on(struct model *m, int B, int s, float *share)
@@ -240,27 +274,32 @@ static int share_end(struct model *m, int B, float **own)
     const struct model_pieces *p = m->job.pieces;
     *own = m->dkv[HOME];
     if (p->over != OVER_RING) {
-        *own += chunk_at(m, B, p->rank);
+        *own += chunk_at(m, B, own_group(m));
         return p->scatter(p->ctx, m->dkv[HOME], m->lengths);
     }
     if (p->passed(p->ctx, PASS_GRADIENTS))
         return -1;
-    m->k->add_parts(*own, m->dkv[ARRIVING], 1, keys_of(m, B, p->rank), true);
+    m->k->add_parts(*own, m->dkv[ARRIVING], 1, keys_of(m, B, own_group(m)),
+                    true);
     return 0;
 }
 
-int pieces_backward(struct model *m, const struct layer *l, void *dqkv,
-                    const void *dout, const struct attention *a)
+// The other way: dqkv from `out`, which attend() wrote, and its gradient.
+static int attend_backward(struct model *m, const struct layer *l, void *dqkv,
+                           const void *dout, const void *out,
+                           const struct attention *a)
 {
-    if (m->job.pieces->over == OVER_HEADS)
-        return pieces_heads_backward(m, l, dqkv, dout, a);
-    struct blocks b = {.m = m, .l = l, .a = a, .dout = dout};
-    size_t rows = (size_t)a->B * m->job.tokens, C = m->width;
+    struct blocks b = {.m = m, .l = l, .a = a, .out = out, .dout = dout};
+    size_t rows = a->B * own_tokens(m), C = a->C;
     float *own;
+    if (groups_of(&m->job) == 1) {
+        m->k->attention_backward(dqkv, dout, out, l->lse, l->qkv, a);
+        return 0;
+    }
     if (keys_begin(m, l->qkv, a->B))
         return -1;
     m->k->zero(m->merged, rows * C);
-    for (int s = 0; s < m->job.pieces->n; s++) {
+    for (int s = 0; s < groups_of(&m->job); s++) {
         b.dkv = share_at(m, a->B, s);
         m->k->zero(b.dkv, keys_of(m, a->B, whose(m, s)));
         if (keys_at(m, a->B, s, &b.kv))
@@ -274,4 +313,17 @@ int pieces_backward(struct model *m, const struct layer *l, void *dqkv,
     m->k->cast_columns(dqkv, 3 * C, m->merged, rows, C);
     m->k->cast_columns(number_at(m, dqkv, C), 3 * C, own, rows, 2 * C);
     return 0;
+}
+
+int pieces_backward(struct model *m, const struct layer *l, void *dqkv,
+                    const void *dout, const struct attention *a)
+{
+    if (m->job.pieces->up == 1)
+        return attend_backward(m, l, dqkv, dout, l->att, a);
+    struct attention own = pieces_heads_own(m, a);
+    return pieces_to_heads(m, dout, m->dheads, a->B, 1) ||
+                   attend_backward(m, l, m->dqkv, m->dheads, l->heads, &own) ||
+                   pieces_to_tokens(m, m->dqkv, dqkv, a->B, 3)
+               ? -1
+               : 0;
 }

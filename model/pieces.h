@@ -8,7 +8,7 @@
 struct model;
 
 // The longest run of keys or queries that attention has at a time: a whole
-// sequence, or a piece of one.
+// sequence, or a run of one.
 int pieces_longest(const struct model_job *job);
 
 // Lays out the buffers of the exchanges, and what they need of the host's
@@ -17,7 +17,7 @@ void pieces_tables(struct model *m, struct arena *a);
 void pieces_layout(struct model *m, struct arena *a);
 
 // The model's attention for this worker's tokens. pieces_attention() reads
-// l->qkv, or with OVER_HEADS m->local, and writes l->att and l->lse.
+// l->qkv, or where heads are exchanged m->local, and writes l->att and l->lse.
 // pieces_backward() writes dqkv (B, T', 3C) from dout (B, T', C). Both return
 // 0, or -1 after fail().
 int pieces_attention(struct model *m, const struct layer *l,

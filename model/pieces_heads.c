@@ -1,24 +1,36 @@
 // pieces_heads.c - divided sequences whose workers exchange heads for tokens
-// around attention (attention_over=heads).
+// around attention: in groups (mesh=upN), or all (attention_over=heads).
 //
-//     tokens of worker 0  | q k v of all heads      all tokens | head 0
-//     tokens of worker 1  | q k v of all heads  ->  all tokens | head 1
+//     tokens of worker 0  | q k v of all heads      both's tokens | head 0
+//     tokens of worker 1  | q k v of all heads  ->  both's tokens | head 1
 //
-// An all-to-all gives each worker all tokens of some heads, for which it
-// computes attention as if sequences were whole. A second one brings the
-// results back to the workers that have the tokens (Jacobs et al., "DeepSpeed
-// Ulysses", 2023). Of h heads worker w of n has h / n, rounded down, and one
-// more if w < h mod n. A layer keeps q, k, v and the result of these heads, and
-// the result of this worker's tokens.
+// An all-to-all gives each worker of a group all of the group's tokens for some
+// heads, whose attention it computes. A second one brings the results back to
+// the workers that have the tokens (Jacobs et al., "DeepSpeed Ulysses", 2023).
+// Of h heads worker w of a group of n has h / n, rounded down, and one more if
+// w < h mod n. A layer keeps q, k, v and the result of these heads, and the
+// result of this worker's tokens.
 
 #include "model/pieces_heads.h"
 
 #include "model/state.h"
 
+// This worker's number in its group, and the tokens of the group.
+static int own_member(const struct model *m)
+{
+    return m->job.pieces->rank % m->job.pieces->up;
+}
+
+static struct zigzag group_of(const struct model *m)
+{
+    return layers_group(&m->job, m->job.pieces->rank / m->job.pieces->up);
+}
+
+// The tokens of the group's worker w.
 static struct zigzag worker_at(const struct model *m, int w)
 {
     const struct model_pieces *p = m->job.pieces;
-    return zigzag_of(p->tokens, p->n, w);
+    return zigzag_of(p->tokens, p->n, p->rank - own_member(m) + w);
 }
 
 static int head_channels(const struct model *m)
@@ -26,7 +38,7 @@ static int head_channels(const struct model *m)
     return m->job.config.channels / m->job.config.heads;
 }
 
-// Channels of worker w's heads.
+// Channels of the heads of the group's worker w.
 static size_t width_of(const struct model *m, int w)
 {
     return (size_t)(layers_heads(&m->job, w).n * head_channels(m));
@@ -37,7 +49,7 @@ void pieces_heads_layout(struct model *m, struct arena *a)
     const struct model_job *job = &m->job;
     size_t size = dtype_bytes(job->precision), B = job->batch;
     size_t rows = B * job->tokens * m->width;
-    size_t all = B * job->pieces->tokens * width_of(m, job->pieces->rank);
+    size_t all = B * group_of(m).own * width_of(m, own_member(m));
     size_t most = rows > all ? rows : all;
     m->local = arena_alloc(a, rows, 3 * size);
     m->given = arena_alloc(a, most, 3 * size);
@@ -56,13 +68,13 @@ static char *number_at(const struct model *m, const void *v, size_t i)
 }
 
 // Copies between a tensor `own` (B, T', k, C) of this worker's tokens and the
-// chunks of all workers' heads, (B, T', k, their channels) each. Sets lengths[]
+// chunks of the group's heads, (B, T', k, their channels) each. Sets lengths[]
 // to those of the chunks.
 static void cut_heads(struct model *m, void *own, void *chunks, int B, int k,
                       bool out, size_t *lengths)
 {
     size_t rows = (size_t)B * m->job.tokens, C = m->width, at = 0;
-    for (int w = 0; w < m->job.pieces->n; w++) {
+    for (int w = 0; w < m->job.pieces->up; w++) {
         size_t n = width_of(m, w);
         size_t first =
             (size_t)(layers_heads(&m->job, w).first) * head_channels(m);
@@ -79,20 +91,23 @@ static void cut_heads(struct model *m, void *own, void *chunks, int B, int k,
     }
 }
 
-// Copies between a tensor `all` (B, T, k, n) of n channels of all tokens and
-// the chunks of all workers' tokens, (B, their tokens, k, n) each. Sets
-// lengths[] to those of the chunks.
+// Copies between a tensor `all` (B, T", k, n) of n channels of the group's
+// tokens and the chunks of its workers' tokens, (B, their tokens, k, n) each.
+// Sets lengths[] to those of the chunks.
 static void cut_tokens(struct model *m, void *all, void *chunks, int B,
                        size_t row, bool out, size_t *lengths)
 {
-    size_t at = 0, T = m->job.pieces->tokens;
-    for (int w = 0; w < m->job.pieces->n; w++) {
+    struct zigzag group = group_of(m);
+    size_t at = 0;
+    for (int w = 0; w < m->job.pieces->up; w++) {
         struct zigzag z = worker_at(m, w);
         for (int i = 0; i < B * ZIGZAG_PIECES; i++) {
             size_t b = i / ZIGZAG_PIECES;
             struct zigzag_run run = z.run[i % ZIGZAG_PIECES];
+            struct zigzag_run in = group.run[i % ZIGZAG_PIECES];
+            size_t place = b * group.own + in.at + run.first - in.first;
             char *chunk = number_at(m, chunks, at + (b * z.own + run.at) * row);
-            char *whole = number_at(m, all, (b * T + run.first) * row);
+            char *whole = number_at(m, all, place * row);
             size_t n = (size_t)run.n * row;
             m->k->copy_columns(out ? chunk : whole, n, out ? whole : chunk, n,
                                1, n);
@@ -102,13 +117,12 @@ static void cut_tokens(struct model *m, void *all, void *chunks, int B,
     }
 }
 
-// heads (B, T, k, n) = this worker's n channels of own (B, T', k, C).
-static int to_heads(struct model *m, const void *own, void *heads, int B, int k)
+int pieces_to_heads(struct model *m, const void *own, void *heads, int B, int k)
 {
     const struct model_pieces *p = m->job.pieces;
-    size_t row = k * width_of(m, p->rank), *taken = m->lengths + p->n;
+    size_t row = k * width_of(m, own_member(m)), *taken = m->lengths + p->up;
     cut_heads(m, (void *)own, m->given, B, k, true, m->lengths);
-    for (int w = 0; w < p->n; w++)
+    for (int w = 0; w < p->up; w++)
         taken[w] = (size_t)B * worker_at(m, w).own * row;
     if (p->exchange(p->ctx, m->given, m->lengths, m->taken, taken,
                     m->job.precision))
@@ -117,15 +131,14 @@ static int to_heads(struct model *m, const void *own, void *heads, int B, int k)
     return 0;
 }
 
-// The other way.
-static int to_tokens(struct model *m, const void *heads, void *own, int B,
+int pieces_to_tokens(struct model *m, const void *heads, void *own, int B,
                      int k)
 {
     const struct model_pieces *p = m->job.pieces;
-    size_t rows = (size_t)B * m->job.tokens, *taken = m->lengths + p->n;
-    cut_tokens(m, (void *)heads, m->given, B, k * width_of(m, p->rank), true,
-               m->lengths);
-    for (int w = 0; w < p->n; w++)
+    size_t rows = (size_t)B * m->job.tokens, *taken = m->lengths + p->up;
+    cut_tokens(m, (void *)heads, m->given, B, k * width_of(m, own_member(m)),
+               true, m->lengths);
+    for (int w = 0; w < p->up; w++)
         taken[w] = rows * k * width_of(m, w);
     if (p->exchange(p->ctx, m->given, m->lengths, m->taken, taken,
                     m->job.precision))
@@ -134,37 +147,13 @@ static int to_tokens(struct model *m, const void *heads, void *own, int B,
     return 0;
 }
 
-// ---- attention
-
-// The attention of this worker's heads.
-static struct attention own_heads(const struct model *m,
+struct attention pieces_heads_own(const struct model *m,
                                   const struct attention *a)
 {
-    struct part_share own = layers_heads(&m->job, m->job.pieces->rank);
-    struct attention all = *a;
-    all.NH = own.n;
-    all.C = own.n * head_channels(m);
-    all.head += own.first;
-    return all;
-}
-
-int pieces_heads_attention(struct model *m, const struct layer *l,
-                           const struct attention *a)
-{
-    struct attention all = own_heads(m, a);
-    if (to_heads(m, m->local, l->qkv, a->B, 3))
-        return -1;
-    m->k->attention(l->heads, l->lse, l->qkv, &all);
-    return to_tokens(m, l->heads, l->att, a->B, 1);
-}
-
-int pieces_heads_backward(struct model *m, const struct layer *l, void *dqkv,
-                          const void *dout, const struct attention *a)
-{
-    struct attention all = own_heads(m, a);
-    if (to_heads(m, dout, m->dheads, a->B, 1))
-        return -1;
-    m->k->attention_backward(m->dqkv, m->dheads, l->heads, l->lse, l->qkv,
-                             &all);
-    return to_tokens(m, m->dqkv, dqkv, a->B, 3);
+    struct part_share own = layers_heads(&m->job, own_member(m));
+    struct attention some = *a;
+    some.NH = own.n;
+    some.C = own.n * head_channels(m);
+    some.head += own.first;
+    return some;
 }

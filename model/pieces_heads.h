@@ -11,13 +11,16 @@ struct model;
 // Lays out the buffers of the exchanges.
 void pieces_heads_layout(struct model *m, struct arena *a);
 
-// pieces_heads_attention() computes l->att of this worker's tokens from their
-// q, k and v of all heads, m->local (B, T', 3C). pieces_heads_backward() writes
-// the gradient of these to dqkv, from dout (B, T', C). Both return 0, or -1
-// after fail().
-int pieces_heads_attention(struct model *m, const struct layer *l,
-                           const struct attention *a);
-int pieces_heads_backward(struct model *m, const struct layer *l, void *dqkv,
-                          const void *dout, const struct attention *a);
+// heads (B, T", k, n) = the n channels of this worker's heads, of its group's
+// tokens, from own (B, T', k, C) of the group's workers. pieces_to_tokens() is
+// the other way. Both return 0, or -1 after fail().
+int pieces_to_heads(struct model *m, const void *own, void *heads, int B,
+                    int k);
+int pieces_to_tokens(struct model *m, const void *heads, void *own, int B,
+                     int k);
+
+// The attention of this worker's heads.
+struct attention pieces_heads_own(const struct model *m,
+                                  const struct attention *a);
 
 #endif

@@ -81,10 +81,10 @@ struct model {
     // Of divided sequences (pieces.c), in the model's format and in fp32:
     void *kv[2];   // keys and values of all workers, or of one each
     float *dkv[4]; // their gradients
-    // With OVER_HEADS (pieces_heads.c): q, k and v of this worker's tokens,
-    // what is exchanged, and gradients of l->heads and of its q, k and v.
+    // If heads are exchanged (pieces_heads.c): q, k and v of this worker's
+    // tokens, what is exchanged, and gradients of l->heads and of its q, k, v.
     void *local, *given, *taken, *dheads, *dqkv;
-    float *merged; // (N, width) attention's result so far; gradient of q
+    float *merged; // attention's result so far; gradient of q
 
     // Scratch that the device lays out by its own needs:
     void *logits;  // (slice, stride), in fp32 if wide_logits

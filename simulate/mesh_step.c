@@ -258,7 +258,7 @@ static size_t longest(const struct stage *s)
 static int open_rings(struct stage *s)
 {
     const struct mesh *m = &s->q->mesh;
-    size_t most[MESH_AXES];
+    size_t most[MESH_AXES] = {0};
     most[MESH_DP] = (size_t)of_stage(s->q->params, s->stage);
     most[MESH_PP] = PAGE_BYTES;
     most[MESH_TP] = s->q->join;

@@ -99,37 +99,47 @@ static double share(int n, int of, int k)
     return n / of + (k < n % of);
 }
 
-// The mean share of all tokens and heads that a worker has both of: of these no
-// number travels.
+// The mean share of a group's tokens and of the heads that a worker has both
+// of: of these no number travels.
 static double stays(const struct law_mesh *m)
 {
     double sum = 0;
     for (int t = 0; t < m->slices; t++)
         for (int w = 0; w < m->pieces; w++)
             sum += (double)zigzag_of(m->tokens, m->pieces, w).own *
-                   share((int)share(m->heads, m->slices, t), m->pieces, w);
+                   share((int)share(m->heads, m->slices, t), m->up, w % m->up);
     return sum / ((double)m->tokens * m->heads);
 }
 
-// Bytes of q, k, v and the result, or of their gradients, in one layer.
-static double heads_bytes(const struct law_mesh *m, int backward)
+double law_mesh_heads(const struct law_mesh *m, int backward)
 {
-    double all = 4 * m->rows * m->channels * m->width * (1 - stays(m));
-    return all * (1 + (backward && m->recompute)) / (m->pieces * m->slices);
+    double all = 4 * m->rows * m->channels * m->width;
+    return m->pieces > 1 && m->up > 1
+               ? all * (1 - stays(m)) * (1 + (backward && m->recompute)) /
+                     (m->pieces * m->slices)
+               : 0;
 }
 
 double law_mesh_keys(const struct law_mesh *m, int backward)
 {
-    double keys = 2 * m->rows * m->channels / m->slices;
+    if (m->pieces <= 1)
+        return 0;
+    double n = m->pieces / m->up, all = 2 * m->rows * m->channels / m->slices;
     double each = backward ? (1 + m->recompute) * m->width + 4 : m->width;
-    if (m->pieces > 1 && m->over_heads)
-        return heads_bytes(m, backward);
-    return m->pieces > 1 ? (m->pieces - 1.0) / m->pieces * keys * each : 0;
+    return (n - 1) / n * all / m->up * each;
+}
+
+double law_mesh_groups(const struct law_mesh *m)
+{
+    double layer = law_mesh_heads(m, false) + law_mesh_heads(m, true);
+    return m->pieces > 1 ? m->micro * m->layers * layer + 8.0 * (m->up - 1) : 0;
 }
 
 double law_mesh_pieces(const struct law_mesh *m)
 {
     double layer = law_mesh_keys(m, false) + law_mesh_keys(m, true);
-    return m->pieces > 1 ? m->micro * m->layers * layer + 8.0 * (m->pieces - 1)
-                         : 0;
+    return m->pieces > 1
+               ? m->micro * m->layers * layer + 8.0 * (m->pieces / m->up - 1) +
+                     law_mesh_groups(m)
+               : 0;
 }

@@ -46,11 +46,20 @@
 //     gradients  m L times 8 (N-1)/N R C bytes: of keys and values, in fp32
 //     loss       8 (N-1) bytes
 //
-// or, if workers exchange heads for tokens, q, k, v and the result, and their
-// gradients; with recompute 3/2 of it. (N-1)/N is exact if N divides the heads
-// and the tokens; else it is 1 less the mean of what a worker has already.
+// or, if they exchange heads for tokens (attention_over=heads), q, k, v and the
+// result, and their gradients; with recompute 3/2 of it. (N-1)/N is exact if N
+// divides the heads and the tokens; else it is 1 less the mean of what a worker
+// has already.
 //
 //     heads      m L times 8 (N-1)/N R C b / N bytes
+//
+// With mesh=cpN,upU groups of U workers exchange heads, each for its R/N rows,
+// and then N workers exchange the keys of C/U channels (Fang and Zhao, "USP",
+// 2024):
+//
+//     heads      m L times 8 (U-1)/U R C b / (N U) bytes
+//     keys, gradients    1/U of those above
+//     loss       8 (U-1) + 8 (N-1) bytes
 //
 // (Liu et al., "Ring attention", 2023; a share of the gradients that a worker
 // computes of its own keys does not travel.) With slices C is a slice's share.
@@ -71,7 +80,7 @@ struct law_mesh {
     int aligned;   // bool: law_mesh_order_matters()
     int sequence;  // tp_sequence=
     int pieces;    // workers that divide sequences; 0 or 1: sequences are whole
-    int over_heads;    // bool: they exchange heads for tokens
+    int up;        // of them, those that exchange heads with each other
     int tokens, heads; // of a sequence; of the whole model
 };
 
@@ -87,8 +96,13 @@ double law_mesh_stages(const struct law_mesh *m);
 double law_mesh_slices(const struct law_mesh *m);
 double law_mesh_pieces(const struct law_mesh *m);
 
+// What of it is sent for heads, and for the loss in the groups that exchange
+// them.
+double law_mesh_groups(const struct law_mesh *m);
+
 // Bytes that such a worker sends in one layer of a micro-batch, in its forward
-// or in its backward.
+// or in its backward: heads, or keys and their gradients.
+double law_mesh_heads(const struct law_mesh *m, int backward);
 double law_mesh_keys(const struct law_mesh *m, int backward);
 
 // Joins (sums over all slices) in one micro-batch: in its forward, or in its

@@ -223,6 +223,22 @@ def rows_are_divided():
         assert rows(say(*words, f"memory={between}mb"))[0]["mesh"] == "tp4+seq"
 
 
+def groups_exchange_heads():
+    """Two hosts of two workers, with a slow link between them: groups that exchange heads
+    send less between hosts than rings do. They are tried, and of two heads they are the
+    only way that exchanges some."""
+    asked = ["predict", "model=micro", "context=8192", "compute_ms=9000", "link=100mbit",
+             "inner=100gbit", "global_batch=1", "batch=1", "hosts=2", "slots=2",
+             "sync=ring"]
+    for over in "gather", "ring":
+        whole, groups = (rows(say(*asked, f"mesh={mesh}", f"attention_over={over}"))[0]
+                         for mesh in ("cp4", "cp2,up2"))
+        assert groups["step"] < whole["step"], (groups, whole)
+    assert " up MB" in say(*asked, "mesh=cp2,up2")
+    tried = {row["mesh"] for row in rows(say(*asked, "heads=2"))}
+    assert "cp2,up2+ring" in tried and "cp4+heads" not in tried, tried
+
+
 def sequences_are_divided():
     """Without mesh= predict and fit try to divide sequences, in all ways; both refuse
     what train refuses."""
@@ -241,8 +257,9 @@ def sequences_are_divided():
         assert {row["mesh"] for row in only if row["mesh"].startswith("cp4")} == \
             {row["mesh"]}, only
     assert rows(say(*asked, "mesh=cp4"))[0]["step"] == min(found.values()), found
+    groups_exchange_heads()
     said = say("fit", "memory=4gb", "model=gpt2", "workers=4")
-    for way in "pp4", "tp4", "tp4+seq", "cp4", "cp4+ring", "cp4+heads":
+    for way in "pp4", "tp4", "tp4+seq", "cp4", "cp4+ring", "cp4+heads", "cp2,up2+ring":
         assert re.search(rf"^{re.escape(way)} +\d", said, re.M), (way, said)
     assert "cp4+ring" not in say("fit", "memory=4gb", "workers=4",
                                  "attention_over=heads")
@@ -250,6 +267,9 @@ def sequences_are_divided():
         for words, cause in (
                 (["mesh=cp8", "attention_over=heads", "heads=4"], "divide 4 heads"),
                 (["mesh=cp8", "context=4"], "divide sequences of 4 tokens"),
+                (["mesh=cp2,up4", "heads=2"], "4 workers divide 2 heads"),
+                (["mesh=up8"], "try: cp8 with attention_over=heads"),
+                (["mesh=cp2,up4", "attention_over=heads"], "or cp8 without up"),
                 (["mesh=dp8", "attention_over=ring"], "try: mesh=cp2"),
                 (["mesh=cp8", "tp_sequence=1"], "try: mesh=tp2")):
             assert cause in say(*command, "model=micro", *words, status=1), words

@@ -66,6 +66,9 @@ HEADS = {
     "efficiency, nothing hidden": cells("predict.csv", "efficiency_bare"),
     "efficiency, hidden behind backward": cells("predict.csv", "efficiency_hidden"),
     "noise scale": runs("noise_scale"),
+    "of ideal by law, %": cells("predict.csv", "law_share", scale=100),
+    "of ideal by scores, %": cells("predict.csv", "counted_share", scale=100),
+    "of the zigzag by time, %": cells("predict.csv", "timed_share", scale=100),
 }
 SPEEDUP = "speed-up"
 TARGET = re.compile(r"(to|tokens to) (\d+\.\d+)(?:, s)?$")

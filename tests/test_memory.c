@@ -119,9 +119,13 @@ static void workers_of_a_sequence_take_the_predicted_memory(void **state)
 {
     (void)state;
     static const char *const ways[] = {
-        "mesh=cp2", "mesh=cp2 attention_over=ring",
-        "mesh=cp2 attention_over=heads", "mesh=cp4 attention_over=ring",
-        "mesh=cp2,tp2 tp_sequence=1 attention_over=ring"};
+        "mesh=cp2",
+        "mesh=cp2 attention_over=ring",
+        "mesh=cp2 attention_over=heads",
+        "mesh=cp4 attention_over=ring",
+        "mesh=cp2,tp2 tp_sequence=1 attention_over=ring",
+        "mesh=cp2,up2",
+        "mesh=cp2,up2 attention_over=ring"};
     if (TEST_SANITIZED)
         skip();
     // what a process takes without a model's vectors differs by processor

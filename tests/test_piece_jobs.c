@@ -1,4 +1,5 @@
-// test_piece_jobs.c - whole jobs whose workers divide sequences (mesh=cpN).
+// test_piece_jobs.c - whole jobs whose workers divide sequences (mesh=cpN, or
+// cpN,upM).
 // They have one worker's losses and norms, send the bytes that the law says,
 // and end with the same parameters on all workers. A job continues on any other
 // mesh.
@@ -61,38 +62,44 @@ static double law_says(const char *out, const char *name)
     return strtod(j.out, NULL);
 }
 
-// The mean payload of n workers in a step: b bytes a number, T tokens.
-static double law(int n, int T, int b, bool recompute, bool heads)
+// The mean payload in a step of n workers, of which `up` exchange heads: b
+// bytes a number, T tokens.
+static double law(int n, int up, int T, int b, bool recompute)
 {
-    if (heads) { // what a worker has of the tokens and of the 5 heads stays
-        double stays = 0;
-        for (int w = 0; w < n; w++)
-            stays += zigzag_of(T, n, w).own * (5 / n + (w < 5 % n)) / 5.0 / T;
-        return MICRO * L * (8.0 + 4 * recompute) * (1 - stays) * BATCH * T * C *
-                   b / n +
-               8 * (n - 1);
-    }
-    double keys = 2.0 * BATCH * T * C * (n - 1) / n;
-    return MICRO * L * keys * ((2 + recompute) * b + 4) + 8 * (n - 1);
+    double stays = 0, groups = n / up; // stays: what a worker has already
+    for (int w = 0; w < n; w++)
+        stays +=
+            zigzag_of(T, n, w).own * (5 / up + (w % up < 5 % up)) / 5.0 / T;
+    double heads = up > 1 ? (8.0 + 4 * recompute) * (1 - stays) * b / n : 0;
+    double keys = 2.0 / up * (groups - 1) / groups * ((2 + recompute) * b + 4);
+    return MICRO * L * (heads + keys) * BATCH * T * C + 8 * (up - 1) +
+           8 * (groups - 1);
 }
 
-static void check_pieces(int n, int T, const char *words, double within)
+// up: on the mesh; 1: no groups.
+static void check_groups(int n, int up, int T, const char *words, double within)
 {
     char all[256];
     double sent = 0, came = 0;
     bool half = strstr(words, "bf16") || strstr(words, "fp16"),
          again = strstr(words, "recompute=1");
-    bool heads = strstr(words, "heads");
-    snprintf(all, sizeof all, "context=%d mesh=cp%d %s", T, n, words);
+    int share = strstr(words, "heads") ? n : up;
+    snprintf(all, sizeof all, "context=%d mesh=cp%d,up%d %s", T, n / up, up,
+             words);
     train(all, "pieces");
     for (int r = 0; r < n; r++) {
         sent += last("pieces", "piece_tx", r) / n;
         came += last("pieces", "piece_rx", r) / n;
     }
-    assert_true(fabs(sent - law(n, T, half ? 2 : 4, again, heads)) < 1e-6);
+    assert_true(fabs(sent - law(n, share, T, half ? 2 : 4, again)) < 1e-6);
     assert_true(fabs(came - sent) < 1e-6);
     assert_true(fabs(law_says("pieces", "piece_tx") - sent) < 1e-3);
     check_same("pieces", "whole", n, within);
+}
+
+static void check_pieces(int n, int T, const char *words, double within)
+{
+    check_groups(n, 1, T, words, within);
 }
 
 static void pieces_train_as_the_whole(void **state)
@@ -120,16 +127,35 @@ static void pieces_train_as_the_whole(void **state)
     check_pieces(3, 17, "precision=fp16 attention_over=ring", 2e-3);
 }
 
+// 5 heads, which no group divides; groups of 2 and of 3.
+static void groups_train_as_the_whole(void **state)
+{
+    (void)state;
+    train("sync=local", "whole");
+    check_groups(4, 2, 17, "transport=tcp", 1e-5);
+    check_groups(4, 2, 17, "attention_over=ring", 1e-5);
+    check_groups(6, 3, 17, "attention_over=ring recompute=1 transport=tcp",
+                 1e-5);
+    if (test_long())
+        check_groups(6, 2, 17, "recompute=1", 1e-5);
+    train("sync=local precision=bf16", "whole");
+    check_groups(4, 2, 17, "precision=bf16 attention_over=ring", 2e-3);
+    train("sync=local context=5", "whole"); // below the number of pieces
+    check_groups(4, 2, 5, "attention_over=ring", 1e-5);
+}
+
 // verify=1 compares the parameters of all workers after each step, to the bit.
 static void workers_stay_equal(void **state)
 {
     (void)state;
-    static const char *const ways[] = {"gather", "ring", "heads"};
+    static const char *const ways[] = {"cp3 attention_over=gather",
+                                       "cp3 attention_over=ring",
+                                       "cp3 attention_over=heads",
+                                       "up2,cp2 attention_over=ring"};
     train("sync=local steps=20", "whole");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         char words[128];
-        snprintf(words, sizeof words, "mesh=cp3 steps=20 attention_over=%s",
-                 ways[i]);
+        snprintf(words, sizeof words, "steps=20 mesh=%s", ways[i]);
         train(words, "long");
         check_same("long", "whole", 3, 1e-5);
     }
@@ -139,9 +165,16 @@ static void workers_stay_equal(void **state)
 static void both_ways_have_the_same_bits(void **state)
 {
     (void)state;
-    train("mesh=cp3 save=4 transport=tcp", "gather");
-    train("mesh=cp3 save=4 transport=tcp attention_over=ring", "ring");
-    assert_same_files("gather", "ring", 4);
+    static const char *const meshes[] = {"cp3", "cp3,up2"};
+    for (int i = 0; i < 2; i++) {
+        char words[128];
+        snprintf(words, sizeof words, "mesh=%s save=4 transport=tcp",
+                 meshes[i]);
+        train(words, "gather");
+        strcat(words, " attention_over=ring");
+        train(words, "ring");
+        assert_same_files("gather", "ring", 4);
+    }
 }
 
 // The mean of all ranks is what the law says, or there is neither.
@@ -169,12 +202,16 @@ static void pieces_of_replicas_stages_and_slices(void **state)
         {"sync=zero mesh=cp2,dp2 attention_over=ring", 2, 2},
         {"sync=ring mesh=dp2,pp2,cp2 attention_over=ring", 2, 2},
         {"sync=ring mesh=cp2,tp2 tp_sequence=1 attention_over=heads", 4, 1},
+        {"sync=zero mesh=dp2,cp2,up2 attention_over=ring", 4, 2},
         {"sync=allreduce mesh=dp2,cp2", 2, 2},
+        {"sync=ring mesh=cp2,up2,tp2 tp_sequence=1 attention_over=gather", 8,
+         1},
+        {"sync=ring mesh=pp2,up2,cp2 attention_over=ring recompute=1", 8, 1},
         {"sync=ring mesh=pp2,tp2,cp2", 8, 1},
     };
     train("sync=local", "one");
     train("sync=ring mesh=dp2", "two");
-    for (int i = 0; i < (test_long() ? 5 : 3); i++) {
+    for (int i = 0; i < (test_long() ? 8 : 4); i++) {
         train(ways[i].words, "all");
         check_same("all", ways[i].replicas == 2 ? "two" : "one",
                    ways[i].replicas == 2 ? 1 : ways[i].ranks, 1e-5);
@@ -187,14 +224,14 @@ static void pieces_of_replicas_stages_and_slices(void **state)
 static void checkpoints_go_from_mesh_to_mesh(void **state)
 {
     (void)state;
-    static const char *const ways[][2] = {{"mesh=cp3 attention_over=ring",
-                                           "sync=local workers=1 mesh="},
-                                          {"sync=local",
-                                           "mesh=cp2 attention_over=ring"},
-                                          {"mesh=pp2 sync=ring", "mesh=cp2"}};
+    static const char *const ways[][2] = {
+        {"mesh=cp3 attention_over=ring", "sync=local workers=1 mesh="},
+        {"sync=local", "mesh=cp2 attention_over=ring"},
+        {"mesh=pp2 sync=ring", "mesh=cp2"},
+        {"mesh=cp3 attention_over=heads", "mesh=cp2,up2"}};
     struct job j;
     train("sync=local", "whole");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         job_run(&j, 100,
                 "rm -rf parts; %s context=17 steps=2 save=2 eval=0 %s out=parts"
                 " && %s context=17 save=4 %s resume=auto out=parts",
@@ -219,6 +256,7 @@ static void checkpoints_go_from_any_shape_to_any_other(void **state)
         "sync=ring mesh=cp2 attention_over=heads accum=2",
         "sync=ring mesh=pp2,cp2 attention_over=ring accum=2",
         "sync=ring mesh=cp2,tp2 tp_sequence=1 attention_over=gather accum=2",
+        "sync=ring mesh=cp2,up2 attention_over=ring accum=2",
         "sync=zero mesh=dp2,cp2 attention_over=ring accum=1",
         "sync=zero shard=3 workers=2 mesh= accum=1"};
     enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -262,6 +300,10 @@ static void what_has_no_meaning_is_refused(void **state)
         {"mesh=cp2 sync=sps", "sync=sps has no divided sequences (cp)"},
         {"mesh=dp2 sync=ring attention_over=ring", "try: mesh=cp2"},
         {"mesh=cp2 squeeze=topk", "a mesh of replicas only"},
+        {"mesh=up2", "try: cp2 with attention_over=heads"},
+        {"mesh=cp2,up2 attention_over=heads", "try: ring, or cp4 without up"},
+        {"mesh=tp2,cp2,up3", "3 workers divide 2 heads"},
+        {"mesh=cp3,up3 context=8", "9 workers (cp) divide sequences of 8"},
         {"mesh=cp2 device=cuda", "on the CPU only; try: device=cpu"},
         {"mesh=cp2 pace=1,1 eval=0 verify=0", "try: without pace="},
     };
@@ -277,16 +319,20 @@ static void what_has_no_meaning_is_refused(void **state)
 static void a_lost_worker_is_named_by_its_place(void **state)
 {
     (void)state;
-    static const char *const ways[] = {"gather", "ring"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const ways[][2] = {
+        {"dp2,cp2 attention_over=gather", "(dp 1, cp 1)"},
+        {"dp2,cp2 attention_over=ring", "(dp 1, cp 1)"},
+        {"cp2,up2 attention_over=ring", "(cp 1, up 1)"}};
+    for (int i = 0; i < 3; i++) {
         struct job j;
         job_run(&j, 60,
                 "rm -rf killed; "
-                "%s context=17 mesh=dp2,cp2 sync=ring steps=100000 "
-                "attention_over=%s inject=kill:3@3 out=killed",
-                same, ways[i]);
+                "%s context=17 mesh=%s sync=ring steps=100000 "
+                "inject=kill:3@3 out=killed",
+                same, ways[i][0]);
         assert_status(&j, 1);
-        assert_prints(&j, "rank 3 (dp 1, cp 1): killed by signal 9");
+        assert_prints(&j, "killed by signal 9");
+        assert_prints(&j, ways[i][1]);
         assert_int_equal(job_processes(5), 0);
     }
 }
@@ -295,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_train_as_the_whole),
+        cmocka_unit_test(groups_train_as_the_whole),
         cmocka_unit_test(workers_stay_equal),
         cmocka_unit_test(both_ways_have_the_same_bits),
         cmocka_unit_test(pieces_of_replicas_stages_and_slices),

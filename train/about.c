@@ -75,7 +75,7 @@ static void add_way(struct manifest *m, const struct about *a)
     manifest_number(m, "parts", parts_of(r));
     manifest_number(m, "stages", mesh_size(&r->mesh, MESH_PP));
     manifest_number(m, "slices", mesh_size(&r->mesh, MESH_TP));
-    manifest_number(m, "pieces", mesh_size(&r->mesh, MESH_CP));
+    manifest_number(m, "pieces", mesh_pieces(&r->mesh));
     add_ignored(m, r);
     manifest_end(m);
 }

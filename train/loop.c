@@ -76,6 +76,17 @@ static void count_bytes(struct trainer *t, const struct group_stats *before,
     t->axis_out[MESH_DP] += moved.bytes_out;
 }
 
+// Adds those along an axis of the workers that divide sequences.
+static void add_pieces(struct trainer *t, enum mesh_axis axis,
+                       const struct group_stats *before, struct step_row *row)
+{
+    struct group_stats moved = sequences_moved(t, axis);
+    group_stats_less(&moved, before);
+    row->piece_out += moved.bytes_out;
+    row->piece_in += moved.bytes_in;
+    t->axis_out[axis] += moved.bytes_out;
+}
+
 // The tokens of one replica's gradient.
 static uint64_t step_tokens(const struct trainer *t)
 {
@@ -88,7 +99,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     const struct sync *s = t->sync, before = *s; // its counters so far
     const struct group_stats moved = stages_moved(t);
     const struct group_stats joined = slices_moved(t);
-    const struct group_stats passed = sequences_moved(t);
+    const struct group_stats passed = sequences_moved(t, MESH_CP);
+    const struct group_stats swapped = sequences_moved(t, MESH_UP);
     uint64_t start = now_ns(), bubble = t->bubble_ns, join = t->join_ns;
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
     if (busy_step_begin(t->dev))
@@ -130,9 +142,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->slice_out = slices_moved(t).bytes_out - joined.bytes_out;
     row->slice_in = slices_moved(t).bytes_in - joined.bytes_in;
     t->axis_out[MESH_TP] += row->slice_out;
-    row->piece_out = sequences_moved(t).bytes_out - passed.bytes_out;
-    row->piece_in = sequences_moved(t).bytes_in - passed.bytes_in;
-    t->axis_out[MESH_CP] += row->piece_out;
+    add_pieces(t, MESH_CP, &passed, row);
+    add_pieces(t, MESH_UP, &swapped, row);
     row->join_us = (t->join_ns - join) / 1000;
     row->compute_us -=
         row->compute_us < row->join_us ? row->compute_us : row->join_us;

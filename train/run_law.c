@@ -220,7 +220,7 @@ static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
                                    (int)dtype_bytes(q->r->settings.wire)),
         .sequence = q->r->tp_sequence,
         .pieces = q->pieces,
-        .over_heads = q->r->attention_over == ATTENTION_HEADS,
+        .up = config_exchange_heads(&q->r->mesh, q->r->attention_over),
         .tokens = q->whole->context,
         .heads = q->whole->heads,
     };
@@ -311,7 +311,7 @@ void run_law(const struct run *r, const struct model_config *whole, int world,
         .whole = whole,
         .world = world,
         .slices = mesh_size(&r->mesh, MESH_TP),
-        .pieces = mesh_size(&r->mesh, MESH_CP),
+        .pieces = mesh_pieces(&r->mesh),
         .beside = run_law_beside(r, world),
     };
     *out = (struct run_law){.exchange_s = NAN, .bubble = NAN};

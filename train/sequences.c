@@ -1,7 +1,7 @@
 // sequences.c - exchanges between workers that divide sequences.
 //
-// In a ring the group's thread passes keys and values on while the model
-// computes with those that are here.
+// In a ring a thread passes keys and values on while the model computes with
+// those that are here.
 
 #include "train/sequences.h"
 
@@ -21,9 +21,10 @@ enum { DEPTH = 16 }; // most exchanges that are open at once
 struct sequences {
     struct model_pieces job;
     struct zigzag own;
-    struct group *group;
+    // The workers that exchange heads, and those that exchange keys, or NULL.
+    struct group *heads, *keys;
     uint64_t taken[PASSES]; // tickets of the passes that are open
-    bool shares;            // the group is in shared memory
+    int shares;             // workers of both that share memory
     int exchanges;          // of this step; numbers their spans
 };
 
@@ -50,12 +51,12 @@ void sequences_pick(const struct trainer *t, int32_t *x)
 // Waits for a ticket. The time is not part of the worker's computing time.
 // After a failure it sleeps a moment, so that the supervisor sees the death of
 // another worker, the cause, before our exit.
-static int await(struct trainer *t, int rc, uint64_t ticket)
+static int await(struct trainer *t, struct group *g, int rc, uint64_t ticket)
 {
     struct sequences *s = t->sequences;
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_JOIN, s->exchanges++);
-    rc = rc || group_await(s->group, ticket) ? -1 : 0;
+    rc = rc || group_await(g, ticket) ? -1 : 0;
     span_end(t->observe.lane);
     t->join_ns += now_ns() - start;
     if (t->sync)
@@ -65,12 +66,12 @@ static int await(struct trainer *t, int rc, uint64_t ticket)
     return rc;
 }
 
-// A vector with a chunk of its own length for each worker.
-static struct group_vector chunks(const struct trainer *t, void *v,
+// A vector with a chunk of its own length for each of a group's workers.
+static struct group_vector chunks(const struct group *g, void *v,
                                   const size_t *lengths, enum dtype type)
 {
     size_t n = 0;
-    for (int w = 0; w < t->sequences->job.n; w++)
+    for (int w = 0; w < g->size; w++)
         n += lengths[w];
     struct group_vector all = group_plain(v, n, type);
     all.lengths = lengths;
@@ -81,19 +82,21 @@ static struct group_vector chunks(const struct trainer *t, void *v,
 static int gather(void *ctx, void *v, const size_t *lengths, enum dtype type)
 {
     struct trainer *t = ctx;
-    struct group_vector all = chunks(t, v, lengths, type);
+    struct group *g = t->sequences->keys;
+    struct group_vector all = chunks(g, v, lengths, type);
     uint64_t ticket = 0;
-    int rc = group_all_gather(t->sequences->group, &all, &ticket);
-    return await(t, rc, ticket);
+    int rc = group_all_gather(g, &all, &ticket);
+    return await(t, g, rc, ticket);
 }
 
 static int scatter(void *ctx, float *v, const size_t *lengths)
 {
     struct trainer *t = ctx;
-    struct group_vector all = chunks(t, v, lengths, DTYPE_F32);
+    struct group *g = t->sequences->keys;
+    struct group_vector all = chunks(g, v, lengths, DTYPE_F32);
     uint64_t ticket = 0;
-    int rc = group_reduce_scatter(t->sequences->group, &all, &ticket);
-    return await(t, rc, ticket);
+    int rc = group_reduce_scatter(g, &all, &ticket);
+    return await(t, g, rc, ticket);
 }
 
 static int pass(void *ctx, enum model_passes kind, void *give, size_t given,
@@ -101,13 +104,12 @@ static int pass(void *ctx, enum model_passes kind, void *give, size_t given,
 {
     struct trainer *t = ctx;
     struct sequences *s = t->sequences;
-    int n = s->job.n, rank = s->job.rank;
+    int n = s->keys->size, rank = s->keys->rank;
     struct group_vector out = group_plain(give, given, type);
     struct group_vector in = group_plain(take, taken, type);
     uint64_t sent;
-    return group_send(s->group, &out, (rank + 1) % n, &sent) ||
-                   group_recv(s->group, &in, (rank + n - 1) % n,
-                              &s->taken[kind])
+    return group_send(s->keys, &out, (rank + 1) % n, &sent) ||
+                   group_recv(s->keys, &in, (rank + n - 1) % n, &s->taken[kind])
                ? -1
                : 0;
 }
@@ -115,18 +117,40 @@ static int pass(void *ctx, enum model_passes kind, void *give, size_t given,
 static int passed(void *ctx, enum model_passes kind)
 {
     struct trainer *t = ctx;
-    return await(t, 0, t->sequences->taken[kind]);
+    struct sequences *s = t->sequences;
+    return await(t, s->keys, 0, s->taken[kind]);
 }
 
 static int exchange(void *ctx, void *give, const size_t *given, void *take,
                     const size_t *taken, enum dtype type)
 {
     struct trainer *t = ctx;
-    struct group_vector out = chunks(t, give, given, type);
-    struct group_vector in = chunks(t, take, taken, type);
+    struct group *g = t->sequences->heads;
+    struct group_vector out = chunks(g, give, given, type);
+    struct group_vector in = chunks(g, take, taken, type);
     uint64_t ticket = 0;
-    int rc = group_all_to_all(t->sequences->group, &out, &in, &ticket);
-    return await(t, rc, ticket);
+    int rc = group_all_to_all(g, &out, &in, &ticket);
+    return await(t, g, rc, ticket);
+}
+
+// Replaces *loss by its sum over a group, the same bits on each. Returns 0, or
+// -1 after fail().
+static int add_up(struct trainer *t, struct group *g, double *loss)
+{
+    double *all = g ? mem_alloc((size_t)g->size, sizeof *all) : NULL;
+    if (!g || !all)
+        return g ? -1 : 0;
+    struct group_vector v = group_plain(all, (size_t)g->size, DTYPE_F64);
+    uint64_t ticket = 0;
+    v.awaited = true;
+    all[g->rank] = *loss;
+    int rc = group_all_gather(g, &v, &ticket);
+    rc = await(t, g, rc, ticket);
+    *loss = 0;
+    for (int w = 0; w < g->size; w++)
+        *loss += all[w];
+    mem_free(all);
+    return rc;
 }
 
 int sequences_sum(struct trainer *t, double *loss)
@@ -135,20 +159,7 @@ int sequences_sum(struct trainer *t, double *loss)
     if (!s)
         return 0;
     s->exchanges = 0;
-    double *all = mem_alloc((size_t)s->job.n, sizeof *all);
-    if (!all)
-        return -1;
-    struct group_vector v = group_plain(all, (size_t)s->job.n, DTYPE_F64);
-    uint64_t ticket = 0;
-    v.awaited = true;
-    all[s->job.rank] = *loss;
-    int rc = group_all_gather(s->group, &v, &ticket);
-    rc = await(t, rc, ticket);
-    *loss = 0;
-    for (int w = 0; w < s->job.n; w++)
-        *loss += all[w];
-    mem_free(all);
-    return rc;
+    return add_up(t, s->heads, loss) || add_up(t, s->keys, loss) ? -1 : 0;
 }
 
 // ---- open and close
@@ -156,8 +167,8 @@ int sequences_sum(struct trainer *t, double *loss)
 int sequences_plan(struct trainer *t)
 {
     const struct mesh *m = &t->run.mesh;
-    int n = mesh_size(m, MESH_CP), rank = mesh_at(m, t->cluster->rank, MESH_CP);
-    int T = t->whole.context;
+    int n = mesh_pieces(m), rank = mesh_piece(m, t->cluster->rank);
+    int T = t->whole.context, over = t->run.attention_over;
     if (n == 1)
         return 0;
     if (shape_check_pieces(&t->run, &t->whole))
@@ -166,18 +177,39 @@ int sequences_plan(struct trainer *t)
     if (!s)
         return -1;
     s->own = zigzag_of(T, n, rank);
-    s->job =
-        (struct model_pieces){.n = n,
-                              .rank = rank,
-                              .tokens = T,
-                              .over = (enum model_over)t->run.attention_over,
-                              .gather = gather,
-                              .scatter = scatter,
-                              .pass = pass,
-                              .passed = passed,
-                              .exchange = exchange,
-                              .ctx = t};
+    s->job = (struct model_pieces){.n = n,
+                                   .rank = rank,
+                                   .tokens = T,
+                                   .up = config_exchange_heads(m, over),
+                                   .over = over == ATTENTION_RING ? OVER_RING
+                                                                  : OVER_GATHER,
+                                   .gather = gather,
+                                   .scatter = scatter,
+                                   .pass = pass,
+                                   .passed = passed,
+                                   .exchange = exchange,
+                                   .ctx = t};
     return 0;
+}
+
+static struct group *open_group(struct trainer *t, struct cluster *workers,
+                                const char *name, bool pairs, bool ring)
+{
+    struct group_job job = {
+        .name = name,
+        .cluster = workers,
+        .dev = t->dev,
+        .grain = 1, // of sequences_sum()
+        .depth = DEPTH,
+        .thread = ring,
+        .pairs = pairs,
+        .messages = ring,
+        .iface = t->run.settings.iface,
+    };
+    const struct group_ops *carrier =
+        ring_choose(&job, t->run.settings.transport == TRANSPORT_TCP);
+    t->sequences->shares += carrier == &ring_shm ? workers->world : 0;
+    return carrier ? group_open(carrier, &job) : NULL;
 }
 
 int sequences_open(struct trainer *t)
@@ -185,39 +217,37 @@ int sequences_open(struct trainer *t)
     struct sequences *s = t->sequences;
     if (!s)
         return 0;
+    bool keys = s->job.up<s->job.n, heads = s->job.up> 1;
     bool ring = s->job.over == OVER_RING;
-    struct group_job job = {
-        .name = "sequences",
-        .cluster = t->sharers,
-        .dev = t->dev,
-        .grain = 1, // of sequences_sum()
-        .depth = DEPTH,
-        .thread = ring,
-        .pairs = s->job.over != OVER_GATHER,
-        .messages = ring,
-        .iface = t->run.settings.iface,
-    };
-    const struct group_ops *carrier =
-        ring_choose(&job, t->run.settings.transport == TRANSPORT_TCP);
-    s->group = carrier ? group_open(carrier, &job) : NULL;
-    s->shares = carrier == &ring_shm;
-    return s->group ? 0 : -1;
+    if (heads)
+        s->heads =
+            open_group(t, keys ? t->group : t->sharers, "heads", true, false);
+    if (keys && (s->heads || !heads))
+        s->keys = open_group(t, t->sharers, "sequences", ring, ring);
+    return (s->heads || !heads) && (s->keys || !keys) ? 0 : -1;
 }
 
 int sequences_sharing(const struct trainer *t)
 {
-    return t->sequences && t->sequences->shares ? t->sequences->job.n : 0;
+    return t->sequences ? t->sequences->shares : 0;
 }
 
 void sequences_close(struct trainer *t)
 {
-    if (t->sequences)
-        group_close(&t->sequences->group);
+    if (t->sequences) {
+        group_close(&t->sequences->keys);
+        group_close(&t->sequences->heads);
+    }
     mem_free(t->sequences);
     t->sequences = NULL;
 }
 
-struct group_stats sequences_moved(const struct trainer *t)
+struct group_stats sequences_moved(const struct trainer *t, enum mesh_axis axis)
 {
-    return t->sequences ? t->sequences->group->stats : (struct group_stats){0};
+    const struct sequences *s = t->sequences;
+    bool heads = s && s->heads && (axis == MESH_UP) == !!t->group;
+    struct group_stats sum = heads ? s->heads->stats : (struct group_stats){0};
+    if (s && s->keys && axis == MESH_CP)
+        group_stats_add(&sum, &s->keys->stats);
+    return sum;
 }

@@ -1,5 +1,5 @@
 // sequences.h - the workers that divide the sequences of one replica
-// (mesh=cpN).
+// (mesh=cpN, or cpN,upM).
 //
 // All of them read the same batch. Each keeps the tokens of its own pieces
 // (base/zigzag.h), and computes all of the model for them. Only attention needs
@@ -9,11 +9,12 @@
 // exchange; the loss by sequences_sum().
 //
 // docs/sequence.md has the law. In addition 8 bytes from each worker to each
-// other travel for the loss of a step.
+// other of its groups travel for the loss of a step.
 
 #ifndef TRAIN_SEQUENCES_H
 #define TRAIN_SEQUENCES_H
 
+#include "config/mesh.h"
 #include "group/group.h"
 #include "model/model.h"
 
@@ -44,7 +45,9 @@ int sequences_sharing(const struct trainer *t);
 // 0, or -1 after fail().
 int sequences_sum(struct trainer *t, double *loss);
 
-// Bytes that this worker has moved between these workers since open.
-struct group_stats sequences_moved(const struct trainer *t);
+// Bytes that this worker has moved between these workers since open: along an
+// axis, MESH_CP or MESH_UP.
+struct group_stats sequences_moved(const struct trainer *t,
+                                   enum mesh_axis axis);
 
 #endif

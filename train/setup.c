@@ -98,18 +98,19 @@ static int serve_rendezvous(struct trainer *t, const struct backend *row,
 
 // Finds this rank's groups: the ranks with the same part of the model
 // (members), the stages of its replica (line), the slices of its stage (row),
-// the workers that divide its sequences (sharers). The ranks of a group differ
-// in one coordinate of the mesh only, members in dp and cp.
+// the workers that divide its sequences (sharers, and its group of them). These
+// ranks differ in one coordinate of the mesh only, members in dp, cp and up.
 static int find_axes(struct trainer *t)
 {
     const struct mesh *m = &t->run.mesh;
     struct cluster *all = t->cluster;
     int stages = mesh_size(m, MESH_PP), slices = mesh_size(m, MESH_TP);
-    int pieces = mesh_size(m, MESH_CP);
+    int pieces = mesh_pieces(m), up = mesh_size(m, MESH_UP);
     int dp = mesh_at(m, all->rank, MESH_DP);
     int pp = mesh_at(m, all->rank, MESH_PP);
     int tp = mesh_at(m, all->rank, MESH_TP);
-    int cp = mesh_at(m, all->rank, MESH_CP), reader = dp * pieces + cp;
+    int piece = mesh_piece(m, all->rank), reader = dp * pieces + piece;
+    int part = (dp * stages + pp) * slices + tp;
     t->members = all;
     if (stages * slices > 1 &&
         cluster_split(&t->members, all, pp * slices + tp))
@@ -117,7 +118,8 @@ static int find_axes(struct trainer *t)
     if ((stages > 1 && cluster_split(&t->line, all, reader * slices + tp)) ||
         (slices > 1 && cluster_split(&t->row, all, reader * stages + pp)) ||
         (pieces > 1 &&
-         cluster_split(&t->sharers, all, (dp * stages + pp) * slices + tp)))
+         cluster_split(&t->sharers, all, part * up + piece % up)) ||
+        (up > 1 && cluster_split(&t->group, all, part * pieces + piece / up)))
         return -1;
     t->replica = pieces > 1 ? dp : t->members->rank;
     t->replicas = t->members->world / pieces;
@@ -473,6 +475,7 @@ void trainer_close(struct trainer *t)
     cluster_close(&t->line);
     cluster_close(&t->row);
     cluster_close(&t->sharers);
+    cluster_close(&t->group);
     if (t->members != t->cluster)
         cluster_close(&t->members);
     cluster_close(&t->cluster);

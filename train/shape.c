@@ -61,7 +61,7 @@ int shape_model(const struct run *r, struct model_config *c)
 int shape_check_slices(const struct run *r, const struct model_config *whole)
 {
     int slices = mesh_size(&r->mesh, MESH_TP);
-    int replicas = mesh_size(&r->mesh, MESH_DP) * mesh_size(&r->mesh, MESH_CP);
+    int replicas = mesh_size(&r->mesh, MESH_DP) * mesh_pieces(&r->mesh);
     int wire = (int)dtype_bytes(r->settings.wire);
     return backend_find(r->sync)->shards &&
                    law_mesh_order_matters(replicas, wire) &&
@@ -75,17 +75,19 @@ int shape_check_slices(const struct run *r, const struct model_config *whole)
 
 int shape_check_pieces(const struct run *r, const struct model_config *whole)
 {
-    int pieces = mesh_size(&r->mesh, MESH_CP), T = whole->context;
+    int pieces = mesh_pieces(&r->mesh), T = whole->context;
+    int group = config_exchange_heads(&r->mesh, r->attention_over);
     int heads = whole->heads / mesh_size(&r->mesh, MESH_TP);
     if (T < pieces)
         return fail("mesh=: %d workers (cp) divide sequences of %d tokens, and "
                     "some would have none; try: cp%d or fewer",
                     pieces, T, T);
-    if (pieces > 1 && r->attention_over == ATTENTION_HEADS && heads < pieces)
-        return fail(
-            "attention_over=heads: %d workers (cp) divide %d heads, and "
-            "some would have none; try: attention_over=ring",
-            pieces, heads);
+    if (pieces > 1 && heads < group)
+        return fail("%s: %d workers divide %d heads, and some would have none; "
+                    "try: %s",
+                    group < pieces ? "mesh=" : "attention_over=heads", group,
+                    heads,
+                    group < pieces ? "cp without up" : "attention_over=ring");
     return 0;
 }
 

@@ -27,9 +27,9 @@ int shape_model(const struct run *r, struct model_config *out);
 // before anything starts, with the model that the settings describe.
 int shape_check_slices(const struct run *r, const struct model_config *whole);
 
-// Refuses sequences of fewer tokens, or with attention_over=heads fewer heads,
-// than workers that divide them. Returns 0, or -1 after fail(). shape_check()
-// does this, too.
+// Refuses sequences of fewer tokens than workers that divide them, and fewer
+// heads than workers that exchange heads. Returns 0, or -1 after fail().
+// shape_check() does this, too.
 int shape_check_pieces(const struct run *r, const struct model_config *whole);
 int shape_check(const struct run *r);
 

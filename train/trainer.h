@@ -39,9 +39,10 @@ struct trainer {
         *rendezvous;         // rank 0's, if no server serves the rendezvous
     struct cluster *cluster; // all processes of the job
     // The workers with the same parameters; the stages of this replica; the
-    // slices of this stage; those that divide its sequences. With a whole model
-    // and whole sequences: all workers, NULL, NULL, NULL.
-    struct cluster *members, *line, *row, *sharers;
+    // slices of this stage; those that divide its sequences and exchange keys;
+    // those that exchange heads (mesh=upN). With a whole model and whole
+    // sequences: all workers, and NULL.
+    struct cluster *members, *line, *row, *sharers, *group;
     int replica, replicas; // each replica has micro-batches of its own
     struct pipeline plan;  // of a step; one stage: gradient accumulation
     int stage;

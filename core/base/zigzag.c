@@ -2,26 +2,34 @@
 
 #include "base/zigzag.h"
 
-static struct zigzag_run piece(int T, int pieces, int k)
+// The run of `count` pieces that begins with piece k.
+static struct zigzag_run run_of(int T, int pieces, int k, int count)
 {
-    int more = T % pieces;
-    return (struct zigzag_run){.first =
-                                   k * (T / pieces) + (k < more ? k : more),
-                               .n = T / pieces + (k < more)};
+    int most = T % pieces, each = T / pieces, end = k + count;
+    int first = k * each + (k < most ? k : most);
+    return (struct zigzag_run){.first = first,
+                               .n = end * each + (end < most ? end : most) -
+                                    first};
 }
 
-struct zigzag zigzag_of(int T, int n, int r)
+struct zigzag zigzag_group(int T, int n, int r, int count)
 {
     struct zigzag z = {.tokens = T};
-    z.run[0] = piece(T, 2 * n, r);
-    z.run[1] = piece(T, 2 * n, 2 * n - 1 - r);
+    z.run[0] = run_of(T, 2 * n, r, count);
+    z.run[1] = run_of(T, 2 * n, 2 * n - r - count, count);
     z.run[1].at = z.run[0].n;
     z.own = z.run[0].n + z.run[1].n;
     return z;
 }
 
-int zigzag_most(int T, int n)
+struct zigzag zigzag_of(int T, int n, int r)
 {
-    int first = zigzag_of(T, n, 0).own, last = zigzag_of(T, n, n - 1).own;
+    return zigzag_group(T, n, r, 1);
+}
+
+int zigzag_most(int T, int n, int count)
+{
+    int first = zigzag_group(T, n, 0, count).own;
+    int last = zigzag_group(T, n, n - count, count).own;
     return first > last ? first : last;
 }

@@ -12,6 +12,9 @@
 // With one contiguous piece for each worker the last one would have 2n - 1
 // times the work of the first.
 //
+// Workers [r, r + count) have two runs of `count` pieces together: a group of
+// workers has what a worker of n / count would have.
+//
 // Pieces need not be equally long: of T tokens piece k has T / 2n, rounded
 // down, and one more if k < T mod 2n. A worker has a token if T >= n.
 
@@ -28,8 +31,8 @@ struct zigzag_run {
     int first, n, at;
 };
 
-// What a worker has of every sequence of `tokens` tokens: `own` of them, in two
-// runs. All zero: the sequences are not divided.
+// What a worker, or a group, has of every sequence of `tokens` tokens: `own` of
+// them, in two runs. All zero: the sequences are not divided.
 struct zigzag {
     int tokens, own;
     struct zigzag_run run[ZIGZAG_PIECES];
@@ -38,8 +41,12 @@ struct zigzag {
 // What worker r of n has of sequences of T tokens.
 struct zigzag zigzag_of(int T, int n, int r);
 
-// The most tokens of a sequence of T that any of n workers has.
-int zigzag_most(int T, int n);
+// What workers [r, r + count) of n have together.
+struct zigzag zigzag_group(int T, int n, int r, int count);
+
+// The most tokens of a sequence of T that any group of `count` of n workers
+// has.
+int zigzag_most(int T, int n, int count);
 
 // The position in its sequence of a worker's own token t.
 static inline int zigzag_position(const struct zigzag *z, int t)

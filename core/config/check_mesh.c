@@ -50,7 +50,7 @@ static int check_parts(const struct run *r, const struct backend *b,
 // Refuses settings that sequences in pieces (cp) cannot have yet.
 static int check_pieces(const struct run *r, const char *mesh)
 {
-    if (mesh_size(&r->mesh, MESH_CP) == 1)
+    if (mesh_pieces(&r->mesh) == 1)
         return 0;
     if (strcmp(r->device, "cpu"))
         return fail("mesh=%s: divided sequences (cp) are computed on the CPU "
@@ -63,8 +63,31 @@ static int check_pieces(const struct run *r, const char *mesh)
     return 0;
 }
 
+int config_exchange_heads(const struct mesh *m, int over)
+{
+    return over == ATTENTION_HEADS ? mesh_pieces(m) : mesh_size(m, MESH_UP);
+}
+
+// Refuses groups that exchange heads (up) where all workers do.
+static int check_groups(const struct run *r)
+{
+    int up = mesh_size(&r->mesh, MESH_UP), all = mesh_pieces(&r->mesh);
+    if (up > 1 && up == all)
+        return fail("mesh=: up%d without cp; try: cp%d with "
+                    "attention_over=heads, which is the same",
+                    up, up);
+    if (up > 1 && r->attention_over == ATTENTION_HEADS)
+        return fail("attention_over=heads: groups (up) exchange heads, and "
+                    "attention_over= says how they get keys; try: ring, or "
+                    "cp%d without up",
+                    all);
+    return 0;
+}
+
 int config_check_tokens(const struct run *r)
 {
+    if (check_groups(r))
+        return -1;
     if (mesh_size(&r->mesh, MESH_CP) == 1 && config_asked(r, "attention_over"))
         return fail("attention_over=: is for sequences that workers divide; "
                     "try: mesh=cp2");

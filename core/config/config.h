@@ -22,7 +22,8 @@ enum { CONFIG_KEYS = 128 }; // the most rows of the table
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
 enum attention_by { ATTENTION_OURS, ATTENTION_CUDNN };
-// How workers that divide sequences get each other's keys: enum model_over.
+// How workers that divide sequences get each other's keys; the first two are
+// those of enum model_over.
 enum attention_over { ATTENTION_GATHER, ATTENTION_RING, ATTENTION_HEADS };
 enum lr_scale { LR_SCALE_NONE, LR_SCALE_SQRT, LR_SCALE_LINEAR };
 
@@ -187,6 +188,10 @@ int config_check_way(const struct run *r, const struct backend *b);
 // or -1 after fail().
 int config_check_mesh(const struct run *r, const struct backend *b);
 int config_check_tokens(const struct run *r);
+
+// How many of the workers that divide sequences exchange heads with each other,
+// with `over` of enum attention_over; 1: none.
+int config_exchange_heads(const struct mesh *m, int over);
 
 // Checks settings that need a GPU. 0, or -1 after fail().
 int config_check_gpu(const struct run *r);

@@ -227,7 +227,8 @@ static const struct key rows[] = {
 {"cluster", "mesh", "", KEY_PARTS, AT(mesh), PARTS(mesh),
  .help = "ranks on a grid, as in dp2,tp2: dpN for N replicas with data of "
          "their own, ppN for N stages of layers, tpN for N slices of tensors, "
-         "cpN for N workers that divide every sequence; "
+         "cpN for N workers that divide every sequence, cpN,upM for N groups "
+         "of M workers that do; "
          "the last word's coordinate changes fastest from rank to rank; sets "
          "workers; errors name a rank's coordinates; each host has a block of "
          "ranks, so neighbours in the last word share a host"},
@@ -257,7 +258,9 @@ static const struct key rows[] = {
          "tokens; gather: all at once (all-gather, as Llama 3 does); ring: one "
          "worker's at a time, while it computes (ring attention): less memory, "
          "the same bytes and bits; heads: none, since an all-to-all gives each "
-         "worker all tokens of some heads (Ulysses): fewer bytes"},
+         "worker all tokens of some heads (Ulysses): fewer bytes; with "
+         "mesh=cpN,upM groups of M do so, and get each other's keys by gather "
+         "or ring (USP)"},
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
  .words = WORDS("cpu", "cuda"),
  .help = "where a worker computes"},

@@ -14,8 +14,11 @@
 
 enum { MOST = 4096 }; // ranks: the limit of workers=
 
-static const char *const names[MESH_AXES] = {
-    [MESH_DP] = "dp", [MESH_PP] = "pp", [MESH_TP] = "tp", [MESH_CP] = "cp"};
+static const char *const names[MESH_AXES] = {[MESH_DP] = "dp",
+                                             [MESH_PP] = "pp",
+                                             [MESH_TP] = "tp",
+                                             [MESH_CP] = "cp",
+                                             [MESH_UP] = "up"};
 
 const char *mesh_axis_name(enum mesh_axis axis)
 {
@@ -61,8 +64,8 @@ int mesh_read(void *at, const char *key, const char *value)
     }
     if (!good)
         return fail(
-            "%s=%s: want dp, pp, tp and cp, each at most once and with its "
-            "size; try: dp4, tp2 or dp2,pp2",
+            "%s=%s: want dp, pp, tp, cp and up, each at most once and with "
+            "its size; try: dp4, tp2 or dp2,pp2",
             key, value);
     if (mesh_ranks(&m) > MOST)
         return fail("%s=%s: more than %d ranks", key, value, MOST);
@@ -101,6 +104,17 @@ int mesh_size(const struct mesh *m, enum mesh_axis axis)
 int mesh_parts(const struct mesh *m)
 {
     return mesh_ranks(m) / mesh_size(m, MESH_DP);
+}
+
+int mesh_pieces(const struct mesh *m)
+{
+    return mesh_size(m, MESH_CP) * mesh_size(m, MESH_UP);
+}
+
+int mesh_piece(const struct mesh *m, int rank)
+{
+    return mesh_at(m, rank, MESH_CP) * mesh_size(m, MESH_UP) +
+           mesh_at(m, rank, MESH_UP);
 }
 
 int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis)

@@ -9,14 +9,14 @@
 //                    tp   0  1  0  1                       tp   0  0  1  1
 //
 // dp: replicas of the model, with data of their own; pp: stages of layers; tp:
-// slices of tensors; cp: workers that divide every sequence of a replica
-// (docs/sequence.md).
+// slices of tensors; cp: workers that divide every sequence of a replica; up:
+// groups of these that exchange heads (docs/sequence.md).
 
 #pragma once
 
 #include "config/settings.h"
 
-enum mesh_axis { MESH_DP, MESH_PP, MESH_TP, MESH_CP, MESH_AXES };
+enum mesh_axis { MESH_DP, MESH_PP, MESH_TP, MESH_CP, MESH_UP, MESH_AXES };
 
 struct mesh {
     int n;                          // words; 0: no mesh was given
@@ -28,7 +28,7 @@ struct mesh {
 int mesh_read(void *at, const char *key, const char *value);
 void mesh_show(const void *at, char text[CONFIG_PATH]);
 
-// "dp", "pp", "tp", "cp".
+// "dp", "pp", "tp", "cp", "up".
 const char *mesh_axis_name(enum mesh_axis axis);
 
 // The number of all ranks; the number along an axis, 1 if the mesh does not
@@ -39,6 +39,11 @@ int mesh_size(const struct mesh *m, enum mesh_axis axis);
 // The number of parts that a replica's work has: ranks of the mesh that read
 // the same sequences.
 int mesh_parts(const struct mesh *m);
+
+// The number of workers that divide each sequence, and a rank's number among
+// them: those of one group follow each other.
+int mesh_pieces(const struct mesh *m);
+int mesh_piece(const struct mesh *m, int rank);
 
 // A rank's coordinate along an axis; 0 along one that the mesh does not name.
 int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis);

@@ -86,7 +86,9 @@ static int drop_unfit(struct run *r)
         drop_named(r, "tp_sequence");
         drop_named(r, "tp_wire");
     }
-    if (mesh_size(&r->mesh, MESH_CP) == 1)
+    int up = mesh_size(&r->mesh, MESH_UP);
+    if (mesh_size(&r->mesh, MESH_CP) == 1 ||
+        (up > 1 && r->attention_over == ATTENTION_HEADS))
         drop_named(r, "attention_over");
     if (r->stages.n != mesh_size(&r->mesh, MESH_PP) * r->chunks)
         drop_named(r, "stages");

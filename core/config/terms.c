@@ -30,7 +30,7 @@ static const struct term rows[] = {
     {"sync", "cp context_parallel", "sync=ring mesh=cp2"},
     {"sync", "ring_attention", "sync=ring mesh=cp2 attention_over=ring"},
     {"sync", "ulysses", "sync=ring mesh=cp2 attention_over=heads"},
-    {"sync", "usp", ""},
+    {"sync", "usp", "sync=ring mesh=cp2,up2 attention_over=ring"},
     {"sync", "ep moe expert_parallel", ""},
     {"sync", "topk deepgradientcompression dgc", "sync=ring squeeze=topk"},
     {"sync", "signsgd efsignsgd 1bit onebit", "sync=ring squeeze=sign"},

@@ -174,10 +174,12 @@ class Question:
                 "cp": 1 if self.gpu else self.run["context"]}
         ring = next(way for way in self.ways
                     if way["parts"] and way["traffic"] == "ring")
-        for axis, count in most.items():
-            if workers <= count:
-                mesh = f"{axis}{workers}"
-                yield from self.divided_rows(mesh, ring, mesh)
+        meshes = [f"{axis}{workers}" for axis, count in most.items() if workers <= count]
+        meshes += [f"cp{workers // n},up{n}" for n in range(2, workers // 2 + 1)
+                   if not workers % n and workers <= most["cp"] and n <= most["tp"] and
+                   divided(self.run, {"cp": 2, "up": n})[1]]
+        for mesh in meshes:
+            yield from self.divided_rows(mesh, ring, mesh)
 
     def answer(self):
         """Prints the tables."""

@@ -108,14 +108,14 @@ def divided(run, sizes):
     """(values of tp_sequence=, values of attention_over=) that a mesh of these sizes may
     have."""
     settings, asked = run["settings"], run["asked"]
-    slices, pieces = sizes.get("tp", 1), sizes.get("cp", 1)
+    slices, pieces, group = sizes.get("tp", 1), sizes.get("cp", 1), sizes.get("up", 1)
     rows, overs = [0], ["gather"]
     if slices > 1:
         rows = [int(settings["tp_sequence"])] if "tp_sequence" in asked else [0, 1, 2]
     if pieces > 1:
         overs = [settings["attention_over"]] if "attention_over" in asked else \
             ["gather", "ring", "heads"]
-    if run["heads"] // slices < pieces:
+    if group > 1 or run["heads"] // slices < pieces:
         overs = [over for over in overs if over != "heads"]
     return rows, overs
 

@@ -1,7 +1,8 @@
 """Finds the fastest ways to use a number of workers, and prints their table.
 
 It tries all combinations of
-    mesh=dpD,ppP,cpC,tpT with D P C T workers
+    mesh=dpD,ppP,cpC,upU,tpT with D P C U T workers; U > 1 only with C > 1 and groups
+        inside a host
     sync=ring, and the backend with shards for each shard= that it supports
     batch= 1, 2, 4 .. sequences of a micro-batch
     ahead= 0, and 1 with stages if pipeline= supports it
@@ -21,7 +22,7 @@ from .forecast import GPU_NOTE, divided, marks, memory_head, memory_row, mesh_of
 BEST = 10  # rows of the table
 STAGES, MICRO = 64, 4096  # the most (pipeline/timetable.h)
 PARTS = 3  # the largest shard=
-DP, PP, TP, CP = range(4)  # of a step's bytes
+DP, PP, TP, CP, UP = range(5)  # of a step's bytes
 
 
 @dataclasses.dataclass
@@ -110,7 +111,7 @@ class Search:
         if "wire" in self.asked:
             return [self.settings["wire"]]
         narrow = "fp16" if self.settings["precision"] == "fp16" else "bf16"
-        travels = sizes.get("dp", 1) * sizes.get("cp", 1) > 1 and \
+        travels = max(sizes.get("dp", 1), sizes.get("cp", 1)) > 1 and \
             self.settings["squeeze"] == "none" and "wire" in backend["keys"]
         return ["fp32", narrow] if travels else ["fp32"]
 
@@ -176,7 +177,7 @@ class Search:
         """Tries a mesh with each backend that can train parts of a model and exchanges as
         a ring does, or only with the run's own sync=."""
         sizes = mesh_of(mesh)
-        replicas = sizes.get("dp", 1) * sizes.get("cp", 1) > 1
+        replicas = max(sizes.get("dp", 1), sizes.get("cp", 1)) > 1
         cut = any(sizes.get(axis, 1) > 1 for axis in ("pp", "tp", "cp"))
         squeezed = self.settings["squeeze"] != "none"
         for b in self.backends:
@@ -204,14 +205,19 @@ class Search:
         if self.settings["mesh"]:
             yield self.settings["mesh"]
             return
-        for cp, tp, pp in itertools.product(
+        groups = [over for over in divided(self.run, {"cp": 2, "up": 2})[1] if not self.whole]
+        for cp, up, tp, pp in itertools.product(
                 _divisors(workers, 1 if self.whole else self.run["context"]),
+                _divisors(workers, self.run["heads"] if groups else 1),
                 _divisors(workers, self.run["heads"]),
                 _divisors(workers, min(self.run["layers"], STAGES))):
-            if workers % (pp * cp * tp) or \
-                    parts and parts != pp * int(self.settings["chunks"]):
+            inside = pp * cp * up * tp
+            if workers % inside or parts and parts != pp * int(self.settings["chunks"]) or \
+                    up > 1 and (cp == 1 or self.slots % (up * tp) or
+                                cp * up > self.run["context"] or
+                                up > self.run["heads"] // tp):
                 continue
-            sizes = ("dp", workers // (pp * cp * tp)), ("pp", pp), ("cp", cp), ("tp", tp)
+            sizes = ("dp", workers // inside), ("pp", pp), ("cp", cp), ("up", up), ("tp", tp)
             yield ",".join(f"{axis}{n}" for axis, n in sizes if n > 1) or "dp1"
 
     def search(self):
@@ -244,7 +250,8 @@ def _row(search, way, pieces, budget):
             f"{way.batch:5} {way.micro:5} {_number(step['seconds']):>8} "
             f"{_number(step['compute_s']):>9} {_number(way.link_s):>8} "
             f"{100 * step['bubble']:5.1f}% {error:5.1f}% {way.memory * 1e-6:9.0f} "
-            f"{sent[DP]:>8} {sent[PP]:>8} {sent[TP]:>8}" + f" {sent[CP]:>8}" * pieces +
+            f"{sent[DP]:>8} {sent[PP]:>8} {sent[TP]:>8}" +
+            "".join(f" {sent[axis]:>8}" for axis in pieces) +
             f" {rate:8.0f}" + budget.row(rate, search.hosts * search.slots))
 
 
@@ -281,10 +288,12 @@ def print_table(search, budget, gpu):
     """The table, the settings of the fastest way, what is as fast, the memory and times
     of its stages, and what the columns mean."""
     first, plain = search.best[0], search.plain
-    pieces = any(way.step["bytes"][CP] for way in search.best)
+    pieces = [axis for axis in (CP, UP) if any(way.step["bytes"][axis]
+                                               for way in search.best)]
     print(f"{'mesh':<24} {'sync':<12} {'wire':>4} {'batch':>5} {'accum':>5} {'step s':>8} "
           f"{'compute s':>9} {'link s':>8} {'bubble':>6} {'error':>6} {'memory MB':>9} "
-          f"{'dp MB':>8} {'pp MB':>8} {'tp MB':>8}" + f" {'cp MB':>8}" * pieces +
+          f"{'dp MB':>8} {'pp MB':>8} {'tp MB':>8}" +
+          "".join(f" {('cp MB', 'up MB')[axis == UP]:>8}" for axis in pieces) +
           f" {'tokens/s':>8}" + budget.head())
     for way in search.best:
         print(_row(search, way, pieces, budget))
@@ -309,6 +318,7 @@ def print_table(search, budget, gpu):
           "+seq, +seq2    with tp_sequence=1, 2: slices divide the tokens, too\n"
           "+ring, +heads  with attention_over=ring, heads\n"
           "dp, pp, tp MB  sent by the busiest worker in a step, along each axis" +
-          "\n               (cp MB: for keys and values of divided sequences)" * pieces)
+          "\n               (cp, up MB: for keys, values and heads of divided sequences)" *
+          bool(pieces))
     if gpu:
         print(GPU_NOTE)

@@ -84,8 +84,9 @@ Predicts the time of an exchange and of a step for each backend, from its law an
 the network's latency and rate, and says how uncertain the prediction is.
 
 With hosts=, slots=, memory=, inner= or mesh=, it tries all ways to divide the
-workers into replicas, stages, slices and pieces of sequences (mesh=dpD,ppP,cpC,tpT),
-or only the mesh= that you give. It prints the fastest ones that fit into memory=.
+workers into replicas, stages, slices, pieces of sequences and groups of these
+(mesh=dpD,ppP,cpC,upU,tpT), or only the mesh= that you give. It prints the fastest ones
+that fit into memory=.
 """
 
 MORE = """

@@ -45,7 +45,8 @@ FORCED = {
     "attention_over": ("gather", "ring", "heads"),
     "tp_sequence": (0, 1, 2), "tp_wire": ("bf16", "fp16"),
     "mesh": ("dp2", "pp2", "pp3", "tp2", "tp3", "cp2", "cp3", "dp2,pp2", "tp2,dp2",
-             "pp2,tp2", "dp2,cp2", "cp2,pp2", "tp2,cp2", "dp2,pp2,tp2")}
+             "pp2,tp2", "dp2,cp2", "cp2,pp2", "tp2,cp2", "dp2,pp2,tp2", "cp2,up2",
+             "up3,cp2")}
 
 
 def draw_size(rng):
@@ -88,6 +89,7 @@ def draw_mesh(rng):
     while True:
         found = {k: rng.randint(1, 4) for k in ("dp", "pp", "tp")}
         found["cp"] = rng.choice((1, 1, 2, 3))
+        found["up"] = rng.choice((1, 2, 3)) if found["cp"] > 1 else 1
         if 1 < math.prod(found.values()) <= MOST_WORKERS:
             words = [f"{k}{n}" for k, n in found.items() if n > 1 or rng.random() < .2]
             rng.shuffle(words)
@@ -192,7 +194,8 @@ def draw_way(rng, layers, emulated=False):
             job["tp_sequence"] = rng.choice((0, 1, 2))
             job["tp_wire"] = rng.choice(("fp32", "fp32", "fp32", "bf16", "fp16"))
         if sizes(job)["cp"] > 1:
-            job["attention_over"] = rng.choice(("gather", "ring", "heads"))
+            ways = ("gather", "ring", "heads")
+            job["attention_over"] = rng.choice(ways[:2] if sizes(job)["up"] > 1 else ways)
     elif sync != "local":
         job["workers"] = rng.choice((2, 2, 3, 4, 4, 5, 7) if rng.random() < .3 else (2, 3))
     if sync == "local":

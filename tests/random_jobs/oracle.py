@@ -170,7 +170,7 @@ SHORT = 2048  # elements: in shared memory all copies of such a vector are read 
 def _times_law(job, run, law):
     """The least and the most bytes that the replicas may count for each of the law's."""
     size = sizes(job)
-    n, parts = size["dp"] * size["cp"], size["pp"] * size["tp"]
+    n, parts = size["dp"] * size["cp"] * size["up"], size["pp"] * size["tp"]
     if n > 1 and run["transport"] == "mpi" and job["sync"] not in ("sps", "dps"):
         given = sum(b * GIVEN.get(v, lambda n: 1)(n) for v, b in law["by_verb"].items())
         return (given / law["bytes_tx"],) * 2

@@ -43,11 +43,13 @@ class Pairs:
         key, _, text = value.partition("=")
         if key == "story":
             return job if STORIES[text].holds(job) else STORIES[text].needs
-        if key not in ("dp", "pp", "tp", "cp"):
+        if key not in ("dp", "pp", "tp", "cp", "up"):
             return {**job, key: value_of(text)}
         found = {**sizes(job), key: int(text)}
         more = {"mesh": ",".join(f"{k}{n}" for k, n in found.items())}
-        if found["pp"] * found["tp"] == 1:
+        if found["up"] > 1 and found["cp"] == 1:
+            return "up is within cp"
+        if world({**found, "dp": 1, "mesh": ""}) == 1:
             more = {"workers": found["dp"], "mesh": ""}
         if world({**job, **more}) > MOST_WORKERS:
             return f"more than {MOST_WORKERS} workers"

@@ -28,8 +28,8 @@ def value_of(text):
 
 
 def sizes(job):
-    """{"dp": .., "pp": .., "tp": .., "cp": ..} of a job."""
-    found = {"dp": int(job.get("workers") or 1), "pp": 1, "tp": 1, "cp": 1}
+    """{"dp": .., "pp": .., "tp": .., "cp": .., "up": ..} of a job."""
+    found = {"dp": int(job.get("workers") or 1), "pp": 1, "tp": 1, "cp": 1, "up": 1}
     if job.get("mesh"):
         found["dp"] = 1
         for word in job["mesh"].split(","):

@@ -73,7 +73,7 @@ static void terms_of_the_field_are_known(void **state)
         {"ps", "try: sync=sps, or sync=dps"},
         {"megatron", "try: sync=ring mesh=tp2"},
         {"adasum", "docs/limits.md"},
-        {"usp", "docs/limits.md"},
+        {"usp", "try: sync=ring mesh=cp2,up2"},
         {"dpss", "try: sync=dps"}, // mistyped
     };
     static const char *const keys[][2] = {

@@ -112,6 +112,8 @@ def judge_table(tree, mark, lines, used):
     folder = tree / "experiments/results" / found.group(1)
     if len({len(texts) for texts in [rows[0], *rows[2:]]}) > 1:
         return ["a table with rows of different lengths"], lines
+    if len(rows) < 3:
+        return ["a table without rows"], lines
     try:
         results = Results(folder, *found.groups()[1:])
     except Wrong as e:
@@ -284,6 +286,7 @@ CASES = [
     (whole_run("14.40 | 15.0"), False),
     (whole_run("14.41 | 15.0"), True),
     (whole_run("14.40 | 15.1"), True),
+    (tree(table("cell | tokens/s")), True),
     (tree(table("cell | furlongs", "one | 5")), True),
     (tree(table("cell | to 3.32, s", "one | 5")), True),
     (tree(table("tokens/s | step, ms", "110 | 375")), True),

@@ -9,45 +9,24 @@ ways are ranked:
     price    memory, and the best validation loss
 
 With the first, the next and the last cell all are named whose ranges overlap its own.
-Then one sentence over all choices, and warnings. No way is known here by name.
+Then one sentence over all choices. Remarks stand before and after (remarks.py). No way
+is known here by name.
 """
 
-import dataclasses
 import math
-import os
 
 from .fair import eras, names_of
-from .files import number, visible
-from .measures import MEASURES, MIB
+from .measures import MIB
+from .remarks import Sentence, after, all_or, before, is_disturbed, numbers_of
 from .same import differences, task_of
-from .study import range_of, short_names, with_way
+from .study import short_names, with_way
 
-# A run is disturbed if both limits are exceeded: the share of its computing time
-# in which other programs had its processor, and involuntary switches a second.
-MUCH_TAKEN, MANY_SWITCHES = 0.1, 20
-FEW = 10  # steps; a median of fewer may be the first one's
-WHOLE = 0.995  # share of tokens; shown as 100%
 HELD_UP = (("exposed_s_per_step", "its link is busy"),  # what a worker does meanwhile
            ("wait_s_per_step", "it waits for others"),
            ("bubble_s_per_step", "it waits for other stages"),
            ("join_s_per_step", "it waits for other slices or pieces"))
 WORKS = (("computing_s_per_step", "it computes"), ("data_s_per_step", "it waits for data"),
          ("other_s_per_step", "it does what is not measured"))
-
-
-@dataclasses.dataclass
-class Sentence:
-    """A sentence for the reader."""
-    text: str
-    numbers: str = ""  # that it stands on
-
-    @property
-    def warns(self):
-        """Whether it says that numbers may mislead."""
-        return self.text.startswith("Warning: ")
-
-    def __str__(self):
-        return self.text
 
 
 def ms(seconds):
@@ -68,21 +47,6 @@ def ago(seconds):
 def _with_range(r, digits):
     text = f"{r.median:{digits}}"
     return text + (f" ({r.least:{digits}} .. {r.most:{digits}})" if r.wide else "")
-
-
-def _numbers(study, cells, *measures, names=None):
-    """The measures of cells, a line for each that has one."""
-    found = []
-    for cell in cells:
-        values = []
-        for m in measures:
-            median, ends = MEASURES[m].text_of(study.range(cell, m))
-            if median != "-":
-                values.append(f"{MEASURES[m].label} {median}" + f" ({ends})" * bool(ends))
-        if values:
-            name = names[cell] if names else cell.short
-            found.append(f"{name}: {', '.join(values)}; n={len(study.of(cell))}")
-    return "\n".join(found)
 
 
 class Choice:
@@ -143,7 +107,7 @@ class Choice:
 
     def numbers(self, *measures):
         """The numbers of all cells, for a reader who doubts a sentence."""
-        return _numbers(self.study, self.cells, *measures or (self.measure,),
+        return numbers_of(self.study, self.cells, *measures or (self.measure,),
                         names=self.names)
 
     # ---- sentences
@@ -393,186 +357,9 @@ def _over_all(study, found):
         for who in dict.fromkeys(first)) + ".", numbers)
 
 
-# ---- warnings
-
-def _all_or(study, cells):
-    """"all cells", or the names of some."""
-    return "all cells" if len(cells) == len(study.filled) else \
-        names_of([c.short for c in cells])
-
-
-def _merged(study):
-    merged = [c for c in study.filled if c.twins]
-    parts = []
-    for cell in merged:
-        others = [c.shown for c in cell.twins if c.shown != cell.shown]
-        parts.append(f"{cell.short} ({1 + len(cell.twins)} cells" + (
-            f", also {names_of(others)})" if others else ")"))
-    if parts:
-        yield Sentence("Cells that had the same settings are one here, and their runs are "
-                       f"its repeats: {names_of(parts)}.", "\n".join(
-                           f"{c.shown}, repeat {r.repeat}: "
-                           f"{os.path.relpath(r.folder, study.out)}"
-                           for c in merged for r in study.of(c)))
-
-
-def _not_given(study):
-    found = {}
-    for cell in study.filled:
-        for run in study.of(cell):
-            for key, (asked, given) in run.lacks.items():
-                found.setdefault((key, asked, given), {})[cell] = True
-    for (key, asked, given), cells in found.items():
-        who = _all_or(study, cells)
-        text = f"cores of their own could not be had: the workers of {who} share cores" \
-            if key == "cores" else \
-            f"{key}={asked} was asked for and could not be had: {who} ran " + (
-                "on unshaped links" if given == "unshaped" else f"with {key}={given}")
-        yield Sentence(f"Warning: {text}.")
-
-
-def _unfinished(study):
-    for run in study.unfinished + [r for r in study.runs if not r.finished]:
-        who = f"{run.cell.short}, repeat {run.repeat}" if study.ini else "The run"
-        yield Sentence(f"Warning: {who} was stopped at step {run.steps} of "
-                       f"{run.setting('steps')}" + (", so it is left out."
-                       if study.ini else ", so its numbers are of that part."))
-    begun = {id(r.cell) for r in study.runs + study.unfinished}
-    lost = [c.short for c in study.cells if id(c) not in begun]
-    if lost and study.ini:
-        yield Sentence(f"Not run: {names_of(lost)}.")
-    if strays := study.strays() if study.ini else []:
-        more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
-        yield Sentence("Left out, as the experiment no longer has their cell or repeat: "
-                       f"{visible(strays[0])}{more}.", "\n".join(map(visible, strays)))
-
-
-def _unreached(study):
-    if study.target is None:
-        if study.experiment.target and study.runs:
-            yield Sentence(f"No cell has the seconds to loss {study.experiment.target:.2f}, "
-                           "since cells have different models or data.")
-        return
-    lost = [c for c in study.filled if not study.first(c).pace and
-            study.range(c, "seconds_to_target").median is None]
-    if lost:
-        yield Sentence(f"Loss {study.target:.2f} was not reached by "
-                       f"{names_of([c.short for c in lost])}.",
-                       _numbers(study, lost, "smooth_loss_nats"))
-
-
-def _load(run):
-    """(threads of workers and servers, cores of the machines). They count as equal
-    machines."""
-    return (run.world * (run.number("threads") or 1) +
-            run.servers * (number(run.setting("server_threads")) or 1),
-            run.hosts * (run.number("machine.cores") or 1))
-
-
-def _expected(run):
-    """The share of computing time in which a worker lacks a processor because the
-    job itself can use more cores than its machines have. A server uses those that it
-    was seen to use; it mostly waits."""
-    threads, cores = _load(run)
-    if run.samples["server_cores"] is not None:
-        threads = run.world * (run.number("threads") or 1) + run.samples["server_cores"]
-    return max(0, 1 - cores / max(1, threads))
-
-
-def is_disturbed(run):
-    """Whether other programs took the processors while a worker computed."""
-    return (MEASURES["processor_taken_share"].of(run) or 0) > MUCH_TAKEN + _expected(run) and \
-        (MEASURES["involuntary_switches_per_s"].of(run) or 0) > MANY_SWITCHES
-
-
-def _busy(study):
-    judged = [r for r in study.runs if MEASURES["processor_taken_share"].of(r) is not None]
-    busy = [r for r in judged if is_disturbed(r)]
-    if not busy:
-        return
-    def over(run):
-        return MEASURES["processor_taken_share"].of(run) - _expected(run)
-    worst = max(busy, key=over)
-    yield Sentence(
-        f"Warning: the machine was busy. In {len(busy)} of {len(judged)} runs other "
-        f"programs took the processors for more than {100 * MUCH_TAKEN:.0f}% of the "
-        f"computing time. The worst is {worst.cell.short}, repeat {worst.repeat}, with "
-        f"{100 * over(worst):.0f}%. The times of such runs are too long, "
-        "and what follows from them may be wrong.",
-        "\n".join(f"{r.cell.short}, repeat {r.repeat}: "
-                  f"{100 * MEASURES['processor_taken_share'].of(r):.0f}% taken, "
-                  f"{100 * _expected(r):.0f}% by the job itself" for r in busy))
-
-
-def _crowded(study):
-    cells = [c for c in study.filled if study.first(c).oversubscribed]
-    if cells:
-        yield Sentence("Warning: more threads than cores, so workers share cores and all "
-                       "times are longer than on cores of their own: "
-                       f"{_all_or(study, cells)}.", "\n".join(
-                           "{}: {:.0f} threads, {:.0f} cores".format(
-                               c.short, *_load(study.first(c))) for c in cells))
-
-
-def _dropped(study):
-    found = {c: study.range(c, "trained_share").least for c in study.filled}
-    cells = [c for c, share in found.items() if share is not None and share < WHOLE]
-    if cells:
-        yield Sentence("Not all that was read was trained on: " + names_of([
-            f"{c.short} has {100 * found[c]:.0f}% of the tokens" for c in cells])
-            + ". The others are no part of tokens/s.", _numbers(
-                study, cells, "trained_share", "tokens"))
-
-
-def _few(study):
-    cells = [c for c in study.filled if (study.range(c, "timed_steps").least or FEW) < FEW]
-    if cells:
-        yield Sentence(f"Warning: few steps. The times of {_all_or(study, cells)} stand on "
-                       f"{study.timed_steps(cells)} steps, of which the first is often the "
-                       "slowest; try: steps=20.", _numbers(study, cells, "timed_steps"))
-
-
-def _remarks(study):
-    slept = {}
-    for cell in study.filled:
-        run = study.first(cell)
-        slept.setdefault(run.pace, []).append(cell)
-        if run.mistakes:
-            yield Sentence(f"Warning: {cell.short} is wrong on purpose: {run.mistakes}.")
-    for pace, cells in slept.items():
-        if pace:
-            yield Sentence(f"Slept instead of computing (pace={pace} ms), so that bytes and "
-                           f"waits are real, but nothing was learned: {_all_or(study, cells)}.")
-    for word, of in (("builds", lambda r: r.read["build"]),
-                     ("processors", lambda r: r.text("machine.processor"))):
-        kinds = {of(r) for r in study.runs}
-        if len(kinds) > 1:
-            yield Sentence(f"Warning: the cells ran with {len(kinds)} different {word}: "
-                           f"{names_of(sorted(kinds))}.", "\n".join(
-                               f"{c.short}: {of(study.first(c))}" for c in study.filled))
-
-
-def _outliers(study):
-    """Repeats far from the median: by more than a tenth of it, and more than three
-    times the median distance of the repeats."""
-    for cell in study.filled:
-        rates = study.values(cell, "tokens_per_s")
-        if len(rates) < 3 or None in rates:
-            continue
-        middle = range_of(rates).median
-        usual = range_of([abs(v - middle) for v in rates]).median
-        for run, rate in zip(study.of(cell), rates):
-            if abs(rate - middle) > max(3 * usual, 0.1 * middle):
-                yield Sentence(f"Outlier (kept in all ranges): {cell.short}, repeat "
-                               f"{run.repeat}, has {rate:.0f} tokens/s; the cell's median "
-                               f"is {middle:.0f}.", "\n".join(
-                                   f"repeat {r.repeat}: {v:.0f}"
-                                   for r, v in zip(study.of(cell), rates)))
-
-
 def answer(study):
     """All sentences of a study."""
-    said = [*_not_given(study), *_merged(study), *_unfinished(study), *_busy(study)]
+    said = before(study)
     found = choices(study)
     alone = [c for c in found if len(c.cells) == 1]
     found = [c for c in found if len(c.ranked) > 1]
@@ -583,10 +370,9 @@ def answer(study):
     if alone and len(study.filled) > 1:
         said.append(Sentence("Not ranked, since no other cell has the same links, workers, "
                              "global batch and model: "
-                             f"{_all_or(study, [c.cells[0] for c in alone])}.",
+                             f"{all_or(study, [c.cells[0] for c in alone])}.",
                              "\n".join(f"{c.who(*c.cells)}: {c.where}" for c in alone)))
-    for part in _unreached, _crowded, _dropped, _few, _remarks, _outliers:
-        said += part(study)
+    said += after(study)
     if len(study.filled) > 1 and not study.repeats:
         said.append(Sentence("Each cell ran once, so the variation of its times is unknown; "
                              "try: repeat=3."))

@@ -4,8 +4,7 @@ lockstep_library(squeeze
   LINKS group config base m)
 lockstep_backend(squeezed
   FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c
-        squeeze/decoupled.c
-        squeeze/residuals.c squeeze/residual_slots.c
+        squeeze/decoupled.c squeeze/residuals.c squeeze/residual_slots.c
         squeeze/units.c
   LINKS squeeze sync law optim group telemetry cluster config base)
 # No fused multiply-add, so that workers on different machines decode the same
@@ -18,12 +17,13 @@ lockstep_test(power LINKS squeeze)
 lockstep_test(demo LINKS squeeze)
 include(tests/sync_cases.cmake)
 lockstep_test(squeezed LINKS squeezed horovod_ring ps_tests)
+lockstep_test(squeeze_reruns LINKS squeezed horovod_ring ps_tests)
 lockstep_test(squeeze_state LINKS squeezed horovod_ring ps_tests)
 include(tests/long.cmake)
 if(TARGET test_squeezed)
   lockstep_long(squeezed $<TARGET_FILE:test_squeezed>)
   # There are more processes than cores, so waiting threads must not spin.
-  set_tests_properties(squeezed squeeze_state PROPERTIES
+  set_tests_properties(squeezed squeeze_reruns squeeze_state PROPERTIES
                        ENVIRONMENT OMP_NUM_THREADS=1)
 endif()
 if(COMMAND lockstep_fuzz)

@@ -1,6 +1,6 @@
 // test_squeezed.c - replicas, and workers of servers, that exchange compressed
-// gradients pass the cases that every backend must pass. test_squeeze_state.c
-// tests what they keep.
+// gradients pass the cases that every backend must pass. test_squeeze_reruns.c
+// runs them again, and test_squeeze_state.c tests what they keep.
 
 #include "tests/squeeze_ways.h"
 
@@ -28,22 +28,13 @@ static void all_entries_give_the_bits_of_local(void **state)
     case_overflow(&all_dps);
 }
 
-// ---- the same on every worker, again, and by the law
+// ---- the same on every worker, and by the law
 
 static void replicas_stay_equal(void **state)
 {
     (void)state;
     for (int i = 0; i < WAYS; i++)
         case_replicas(ways[i]);
-}
-
-static void reruns_have_the_same_bits(void **state)
-{
-    (void)state;
-    for (int i = 0; i < WAYS; i++)
-        case_reruns(ways[i]);
-    case_reruns(&power_lossy);
-    case_reruns(&lossy_sps);
 }
 
 // Shared memory sums short vectors in one round, which has other bytes.
@@ -343,7 +334,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_entries_give_the_bits_of_local),
         cmocka_unit_test(replicas_stay_equal),
-        cmocka_unit_test(reruns_have_the_same_bits),
         cmocka_unit_test(bytes_are_those_of_the_law),
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(malformed_messages_are_refused),

@@ -1,5 +1,6 @@
-// test_squeeze_reruns.c - exchanges of compressed gradients have the same bits when
-// they run again. (A program of its own, since each case starts many processes.)
+// test_squeeze_reruns.c - exchanges of compressed gradients have the same bits
+// when they run again. (A program of its own, since each case starts many
+// processes.)
 
 #include "tests/squeeze_ways.h"
 

@@ -195,6 +195,8 @@ def goes_on(ini, out):
     lost = out / "cells" / "plain_batch=4" / "r2" / "summary.json"
     before = kept.stat().st_mtime_ns
     lost.unlink()
+    said = lockstep("compare", out).stdout
+    assert re.search(r"plain batch=4, repeat 2 was stopped at step \d+ of", said), said
     done = lockstep("run", ini, "repeat=2", f"out={out}")
     assert done.returncode == 0, done.stderr
     assert "7 of 8 runs are done already" in done.stderr

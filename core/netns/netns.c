@@ -146,7 +146,8 @@ static int parse(struct netns *n, const char *text, int hosts)
     if (sscanf(text, "%lf%7[kmgbit]%n", &rate, unit, &used) != 2 ||
         !(rate > 0 && rate <= 1e6) ||
         (strcmp(unit, "kbit") && strcmp(unit, "mbit") && strcmp(unit, "gbit")))
-        return fail("net=%s: want RATE[,hosts=N], as in 1gbit or 100mbit",
+        return fail("net=%s: want RATE[,hosts=N], as in 1gbit or 100mbit, or "
+                    "unshaped for no emulated links",
                     text);
     snprintf(n->rate, sizeof n->rate, "%.*s", used, text);
     n->burst = burst_of(rate, *unit);

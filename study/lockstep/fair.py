@@ -13,6 +13,7 @@ import math
 from .files import number
 from .measures import MEASURES
 from .same import differences
+from .study import stopped_where
 
 WITHIN = 2e-3  # relative difference of two losses that count as the same
 WITHIN_16 = 3e-2  # the same where something that both computed or sent has 16 bits
@@ -226,6 +227,7 @@ def compare(study):
             if far:
                 lines.append(f"  {cell.short}: repeats {a.repeat} and {b.repeat} are "
                              f"{far:.1e} apart")
+    lines += [f"  {stopped_where(r)}, so it is left out" for r in study.unfinished]
     lines.append("some runs did NOT train the same thing: see above" if different
                  else "one run: there is nothing to compare" if len(runs) == 1
                  else "all comparable runs trained the same thing" if compared

@@ -8,7 +8,7 @@ import os
 from .fair import names_of
 from .files import number, visible
 from .measures import MEASURES
-from .study import range_of
+from .study import range_of, stopped_where
 
 # A run is disturbed if both limits are exceeded: the share of its computing time
 # in which other programs had its processor, and involuntary switches a second.
@@ -84,10 +84,9 @@ def not_given(study):
 
 def unfinished(study):
     for run in study.unfinished + [r for r in study.runs if not r.finished]:
-        who = f"{run.cell.short}, repeat {run.repeat}" if study.ini else "The run"
-        yield Sentence(f"Warning: {who} was stopped at step {run.steps} of "
-                       f"{run.setting('steps')}" + (", so it is left out."
-                       if study.ini else ", so its numbers are of that part."))
+        yield Sentence(f"Warning: {stopped_where(run)}, so it is left out." if study.ini
+                       else f"Warning: The run was stopped at step {run.steps} of "
+                       f"{run.setting('steps')}, so its numbers are of that part.")
     begun = {id(r.cell) for r in study.runs + study.unfinished}
     lost = [c.short for c in study.cells if id(c) not in begun]
     if lost and study.ini:

@@ -360,8 +360,7 @@ class Study:
         if self.runs:
             return
         stopped = "".join(
-            f"; {r.cell.short}, repeat {r.repeat} was stopped at step {r.steps} of "
-            f"{r.setting('steps')}; try: the same lockstep run, or lockstep report "
+            f"; {stopped_where(r)}; try: the same lockstep run, or lockstep report "
             f"{visible(r.folder)}" for r in self.unfinished[:1])
         raise Error(f"{visible(self.out)}: no run is finished{stopped}")
 
@@ -392,6 +391,12 @@ class Study:
             if os.path.lexists(os.path.join(out, name)):
                 raise Error(f"out={visible(out)}: has runs of its own; try: another out=")
         self.to = make_folder(out)
+
+
+def stopped_where(run):
+    """"ring, repeat 2 was stopped at step 3 of 8"."""
+    return (f"{run.cell.short}, repeat {run.repeat} was stopped at step {run.steps} of "
+            f"{run.setting('steps')}")
 
 
 def join(folders, out):

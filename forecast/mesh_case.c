@@ -7,6 +7,7 @@
 #include "forecast/mesh_links.h"
 #include "forecast/sizes.h"
 #include "model/part.h"
+#include "optim/optim.h"
 #include "sync/derive.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
@@ -292,12 +293,42 @@ static double least_seconds(const struct mesh_case *c,
 
 // ---- replicas
 
-// Returns the seconds of the update of the parameters that a worker holds.
+// Parameters that a worker updates.
+static double own_params(const struct mesh_case *c, const struct part *part)
+{
+    return part->params / (c->backend->shards ? members_of(c) : 1);
+}
+
+// Whether they are in the file of offload=disk, too.
+static bool params_in_file(const struct mesh_job *job,
+                           const struct mesh_case *c)
+{
+    return job->disk > 0 && c->backend->shards && c->shard == SHARD_PARAMS;
+}
+
+// Returns the seconds of the update of the parameters that a worker holds. What
+// is in a file is read and written meanwhile.
 static double updates(const struct mesh_job *job, const struct mesh_case *c,
                       const struct part *part)
 {
-    int shards = c->backend->shards ? members_of(c) : 1;
-    return part->params / shards * job->update;
+    const struct run *r = job->run;
+    int floats = optim_slots_of((uint32_t)r->optimizer, (float)r->momentum) +
+                 params_in_file(job, c);
+    double moved = job->disk > 0
+                       ? 2.0 * (double)sizeof(float) * floats / job->disk
+                       : 0;
+    return own_params(c, part) * fmax(job->update, moved);
+}
+
+// Returns the seconds of the pipeline, or those for which parameters are read
+// from a file meanwhile: in forward and in backward of each micro-batch.
+static double computes(const struct mesh_job *job, const struct mesh_case *c,
+                       const struct part *part, double pipeline_s)
+{
+    double bytes = 2.0 * c->plan.micro * (double)sizeof(float);
+    return params_in_file(job, c)
+               ? fmax(pipeline_s, own_params(c, part) * bytes / job->disk)
+               : pipeline_s;
 }
 
 // Predicts the step of one stage: the pipeline of `pipeline_s` seconds, the
@@ -339,7 +370,8 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
         .bucket = set.bucket_mb * 1048576 / sizeof(float),
         .first_bucket = set.first_bucket_mb * 1048576 / sizeof(float),
         .embeddings = (double)layer.off,
-        .compute_s = pipeline_s + updates(job, c, part),
+        .compute_s =
+            computes(job, c, part, pipeline_s) + updates(job, c, part),
         .backward_s = backward_s,
         .tokens = (double)c->batch * c->plan.micro * job->model.context /
                   pieces_of(c),

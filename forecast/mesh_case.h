@@ -36,6 +36,7 @@ struct mesh_job {
     // Seconds that one sequence takes in a layer, and in the head with the
     // embeddings. update: seconds for one parameter.
     double layer_forward, layer_backward, head_forward, head_backward, update;
+    double disk; // with offload=disk: bytes a second of each worker's file
 };
 
 // One way to use the workers.

@@ -28,6 +28,7 @@ struct step_words {
     // And of the update of one parameter.
     int layers_measured;
     double forward_s, backward_s, compute_s, update_s;
+    double disk; // bytes a second of the file of offload=disk
 };
 
 static const struct key step_rows[] = {
@@ -45,6 +46,7 @@ static const struct key step_rows[] = {
     {ANSWERS_ROW(step_words, backward_s, "0", KEY_NUMBER), .max = 1e300},
     {ANSWERS_ROW(step_words, compute_s, "0", KEY_NUMBER), .max = 1e300},
     {ANSWERS_ROW(step_words, update_s, "0", KEY_NUMBER), .max = 1e300},
+    {ANSWERS_ROW(step_words, disk, "0", KEY_NUMBER), .max = 1e300},
 };
 
 static const struct key_table step_keys = {step_rows,
@@ -63,6 +65,7 @@ static void read_job(const struct forecasts *f, const struct run *r,
         .inner = {w->inner_alpha_s, w->inner_bytes_per_s},
         .links = w->measured ? &f->links : NULL,
         .update = w->update_s,
+        .disk = w->disk,
     };
     if (w->layers_measured)
         mesh_measured(job, w->layers_measured, w->forward_s, w->backward_s);

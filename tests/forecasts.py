@@ -296,6 +296,10 @@ def state_in_a_file():
     asked = ["predict", "model=gpt2", "workers=4", "link=25gbit", "compute_ms=900"]
     said = say(*asked, "offload=disk", "disk=1e9")
     assert "takes 2.891 s for a step" in said and "\nsps" not in said, said  # 0.9 + 16 P / R
+    # with shard=3 parameters are in the file, too: 24 P/4 R, and 8 P/4 R beside computing
+    for rate, alone in ("1e9", "1.968"), ("1e8", "10.28"):
+        said = say(*asked, "offload=disk", f"disk={rate}", "sync=zero", "shard=3")
+        assert re.search(rf"^zero .* {alone} s ", said, re.M), said
     for words in ["offload=disk"], ["disk=1e9"]:
         assert "try: offload=disk disk=1e9" in say(*asked, *words, status=1)
 

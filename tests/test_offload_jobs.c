@@ -48,6 +48,7 @@ static void a_file_changes_no_bit(void **state)
         "sync=zero workers=2 clip=0.1",
         "sync=ring workers=2 optimizer=sgd transport=tcp",
         "sync=zero workers=3 shard=3 optimizer=sgd overlap=0",
+        "sync=zero workers=2 shard=3 precision=bf16 accum=2",
         "sync=zero workers=2 shard=2 precision=bf16",
         "sync=ring mesh=cp2,tp2 tp_sequence=1 attention_over=ring",
         "sync=zero mesh=dp2,pp2 precision=fp16",
@@ -55,7 +56,7 @@ static void a_file_changes_no_bit(void **state)
         "sync=ring workers=2 squeeze=topk",
         "sync=allreduce workers=2",
     };
-    size_t n = test_long() ? sizeof ways / sizeof *ways : 4;
+    size_t n = test_long() ? sizeof ways / sizeof *ways : 5;
     for (size_t i = 0; i < n; i++)
         same_files(ways[i]);
 }

@@ -87,7 +87,8 @@ static void terms_of_the_field_are_known(void **state)
         {"tp", "try: mesh=;"},
         {"num_workers", "docs/limits.md"},
         {"cpu_offload", "try: offload=;"},
-        {"offload_param", "docs/limits.md"},
+        {"offload_param", "try: sync=zero shard=3 offload=disk;"},
+        {"num_experts", "docs/limits.md"},
     };
     for (size_t i = 0; i < sizeof sync / sizeof *sync; i++) {
         assert_int_equal(set("sync", sync[i][0]), -1);

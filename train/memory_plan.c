@@ -50,7 +50,8 @@ static void add_shards(const struct memory_job *job, struct memory *m)
 {
     struct sync_share share = share_of(job);
     if (share.lends_params)
-        m->params += floats(share.params);
+        m->params += job->settings->offload ? offload_memory(1, share.params)
+                                            : floats(share.params);
     if (share.lends_grads)
         m->grads += floats(share.grads);
     m->buffers += floats(share.grad_buffers + share.kept) +

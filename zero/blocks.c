@@ -32,6 +32,7 @@
 #include "device/device.h"
 #include "device/vector.h"
 #include "group/group.h"
+#include "optim/offload.h"
 #include "optim/rule.h"
 
 #include <string.h>
@@ -123,6 +124,17 @@ static void free_host(const struct blocks *k, void *p)
         device_host_free(dev, p);
 }
 
+static int open_params(struct blocks *k)
+{
+    const char *folder = k->sync->job.folder;
+    size_t n = k->shards->own;
+    if (folder)
+        k->file = offload_open(folder, 1, n);
+    else
+        k->params = mem_alloc(n, sizeof *k->params);
+    return k->file || k->params ? 0 : -1;
+}
+
 static int open_weights(struct blocks *k)
 {
     const struct sync_job *job = &k->sync->job;
@@ -130,8 +142,7 @@ static int open_weights(struct blocks *k)
     size_t size = dtype_bytes(job->format);
     k->memory[0] = alloc_host(k, n, size);
     k->heads = mem_alloc((size_t)k->n * RULE_BLOCK, size);
-    k->params = mem_alloc(k->shards->own, sizeof *k->params);
-    if (!k->memory[0] || !k->heads || !k->params)
+    if (!k->memory[0] || !k->heads || open_params(k))
         return -1;
     for (int i = 0; i < BLOCK_BUFFERS; i++)
         k->weights[i] =
@@ -190,11 +201,41 @@ void blocks_close(struct blocks *k)
     mem_free(k->heads);
     mem_free(k->head);
     mem_free(k->params);
+    offload_close(&k->file);
     mem_free(k->sums);
     mem_free(k->summed);
 }
 
 // ---- weights
+
+int blocks_params(const struct blocks *k, size_t at, bool changes, size_t *n,
+                  float **own)
+{
+    float *const in_memory[OPTIM_MAX_SLOTS] = {k->params};
+    float *found[OPTIM_MAX_SLOTS];
+    if (offload_take(k->file, in_memory, at, changes, n, found))
+        return -1;
+    *own = found[0];
+    return 0;
+}
+
+// Casts this worker's chunk of a unit into a buffer of its block.
+static int fill_own(const struct blocks *k, const struct block *block,
+                    char *buffer)
+{
+    const struct bucket *own = &block->unit->own;
+    enum dtype format = k->sync->job.format;
+    for (size_t at = 0, n; at < own->n; at += n) {
+        float *params;
+        n = own->n - at;
+        if (blocks_params(k, block->unit->at + at, false, &n, &params))
+            return -1;
+        vector_cast(buffer +
+                        place_in(block, own->off + at) * dtype_bytes(format),
+                    format, params, DTYPE_F32, n);
+    }
+    return 0;
+}
 
 // Begin to gather block b, unless it is there or on its way.
 static int ask(struct blocks *k, int b)
@@ -218,9 +259,9 @@ static int ask(struct blocks *k, int b)
         .wire = format,
         .scale = 1,
     };
-    vector_cast(f->at + place_in(block, u->own.off) * size, format,
-                k->params + u->at, DTYPE_F32, u->own.n);
-    return group_all_gather(k->group, &v, &f->ticket);
+    return fill_own(k, block, f->at)
+               ? -1
+               : group_all_gather(k->group, &v, &f->ticket);
 }
 
 // Wait for block b. Copy its head in front of it, and save the head of the next
@@ -329,7 +370,7 @@ int blocks_take(struct blocks *k, int b, bool backward, struct sync_place *out)
     k->newest = b;
     k->backward = backward;
     *out = (struct sync_place){NULL, NULL};
-    if (k->params && take_weights(k, b, out))
+    if (k->sync->lends_params && take_weights(k, b, out))
         return -1;
     if (!backward)
         return 0;
@@ -340,7 +381,7 @@ int blocks_take(struct blocks *k, int b, bool backward, struct sync_place *out)
 
 int blocks_give(struct blocks *k, int b)
 {
-    if (!k->params)
+    if (!k->sync->lends_params)
         return 0;
     k->weights[k->all[b].buffer].taken = false;
     return ask_ahead(k);

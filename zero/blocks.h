@@ -61,7 +61,8 @@ struct blocks {
     void *memory[2]; // of the buffers: weights, gradients
     char *heads;     // of weights: RULE_BLOCK elements for each block
     float *head;     // the head of the gradient that was completed last
-    float *params;   // this worker's chunks of all units; NULL with shard=2
+    float *params;   // with shard=3 this worker's chunks of all units; or
+    struct offload *file; // they are in this file
     float *sums;     // this worker's chunks of the summed gradient
     bool *summed;    // by unit: sums has numbers of this step
     const struct shards *shards;
@@ -83,6 +84,11 @@ int blocks_join(struct blocks *k, struct group *g);
 int blocks_take(struct blocks *k, int b, bool backward, struct sync_place *out);
 int blocks_give(struct blocks *k, int b);
 int blocks_ready(struct blocks *k, int b);
+
+// With shard=3: finds elements [at, at + *n) of this worker's chunks, as
+// offload_take() does. Returns 0, or -1 after fail().
+int blocks_params(const struct blocks *k, size_t at, bool changes, size_t *n,
+                  float **own);
 
 // Waits until all sums are in k->sums. Returns 0, or -1 after fail().
 int blocks_settle(struct blocks *k);

@@ -37,6 +37,8 @@
 // the order of the vector. So the norm, the clipping and the test for overflow
 // have the same bits as with other backends.
 //
+// With offload=disk slots, and with shard=3 parameters, are in files.
+//
 // The update runs on the host. sync.c copies a GPU's vectors to the host and
 // back. So with a GPU, ZeRO saves host memory.
 
@@ -58,7 +60,8 @@ struct zero {
     struct shards shards;
     struct blocks blocks;          // with lends_grads
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each; or
-    struct offload *file;          // the slots are in this file
+    struct offload *file;          // the slots are in this file, and
+                                   // with shard=3 the parameters in another
     double *sums;                  // of squares, of all blocks of the vector
     bool partial;      // params of other workers' chunks are out of date
     bool late;         // step() returns while parameters are gathered
@@ -153,13 +156,20 @@ static int zero_ready(struct sync *s, int b)
     return group_reduce_scatter(s->group, &v, &z->ticket);
 }
 
-// This worker's chunk of a unit: of the parameters, and of the summed gradient.
-static float *own_params(const struct sync *s, const struct unit *u)
+// The parameters of elements [at, at + *n) of this worker's chunk of a unit,
+// which the caller will change; *n becomes how many of them are there. 0, or -1
+// after fail().
+static int own_params(const struct sync *s, const struct unit *u, size_t at,
+                      size_t *n, float **own)
 {
     const struct zero *z = s->state;
-    return s->lends_params ? z->blocks.params + u->at
-                           : s->job.params + u->own.off;
+    if (s->lends_params)
+        return blocks_params(&z->blocks, u->at + at, true, n, own);
+    *own = s->job.params + u->own.off + at;
+    return 0;
 }
+
+// This worker's chunk of the summed gradient of a unit.
 
 static float *own_grads(const struct sync *s, const struct unit *u)
 {
@@ -200,12 +210,13 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
                                  .lr = in->lr,
                                  .copy = s->copy_only ? job->copy : NULL};
     for (size_t at = 0, n; at < u->own.n; at += n) {
-        float *slots[OPTIM_MAX_SLOTS];
+        float *slots[OPTIM_MAX_SLOTS], *params;
         n = u->own.n - at;
-        if (offload_take(z->file, z->slots, u->at + at, true, &n, slots))
+        if (offload_take(z->file, z->slots, u->at + at, true, &n, slots) ||
+            own_params(s, u, at, &n, &params))
             return -1;
-        segment_update(job->optim, own_params(s, u) + at, slots,
-                       own_grads(s, u) + at, u->own.off + at, n, &rule, scale);
+        segment_update(job->optim, params, slots, own_grads(s, u) + at,
+                       u->own.off + at, n, &rule, scale);
     }
     if (s->lends_params)
         return 0;
@@ -295,9 +306,13 @@ static int zero_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
     const struct zero *z = s->state;
     for (int i = 0; i < z->shards.count; i++) {
         const struct unit *u = &z->shards.units[i];
-        float *own = what == SYNC_PARAMS ? own_params(s, u) : own_grads(s, u);
-        if (u->own.n && visit(ctx, what, u->own.off, own, u->own.n))
-            return -1;
+        for (size_t at = 0, n; at < u->own.n; at += n) {
+            float *own = own_grads(s, u) + at;
+            n = u->own.n - at;
+            if ((what == SYNC_PARAMS && own_params(s, u, at, &n, &own)) ||
+                visit(ctx, what, u->own.off + at, own, n))
+                return -1;
+        }
     }
     return 0;
 }

@@ -294,7 +294,7 @@ static const struct key rows[] = {
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
  .help = "RATE[,hosts=N], as in 1gbit: each worker and server on an emulated "
          "host behind links of that rate; needs root; ?RATE: without root go "
-         "on without such links"},
+         "on without such links; unshaped: no such links, as without net="},
 
 {"backend", "wire", "fp32", KEY_CHOICE, SET(wire), .words = WIRE_FORMATS,
  .help = "number format of gradients while they travel"},
@@ -361,8 +361,9 @@ static const struct key rows[] = {
          "gradients, too; 3: parameters, too"},
 {"backend", "offload", "none", KEY_CHOICE, SET(offload),
  .words = WORDS(OFFLOAD_WORDS),
- .help = "disk: a worker's optimiser state is in a file in out=, read and "
-         "written in every step: less memory, the same bits (docs/offload.md)"},
+ .help = "disk: a worker's optimiser state, with shard=3 also its "
+         "parameters, are in files in out=, read and written in every step: "
+         "less memory, the same bits (docs/offload.md)"},
 {"backend", "carrier", NULL, KEY_CHOICE, SET(carrier),
  .words = WORDS(CARRIER_WORDS),
  .help = "what sends the vectors: our own ring, or Open MPI"},

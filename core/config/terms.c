@@ -135,7 +135,7 @@ static const struct term rows[] = {
     {"", "hsdp", ""},
     {"", "nvshmem", ""},
     {"", "offload_optimizer cpu_offload", "offload="},
-    {"", "offload_param", ""},
+    {"", "offload_param", "sync=zero shard=3 offload=disk"},
     {"", "compile torch_compile", ""},
     {"", "bias", ""},
     {"", "deepspeed_config ds_config", ""},

@@ -263,13 +263,22 @@ static int find(struct offload *o, size_t piece, int keep, int keep_too)
     return at;
 }
 
-// Makes the piece current, asks for the one behind it, and has the one that was
-// current before written.
+// The piece that is likely to be taken after this one: a caller that walks back
+// goes on to do so, and one that has reached an end begins at the other.
+static size_t next_piece(const struct offload *o, size_t piece)
+{
+    bool back = o->current >= 0 && o->buffers[o->current].piece == piece + 1;
+    return (piece + (back ? o->pieces - 1 : 1)) % o->pieces;
+}
+
+// Makes the piece current, asks for the next, and has the one that was current
+// before written.
 static int turn_to(struct offload *o, size_t piece)
 {
     int before = o->current;
+    size_t next = next_piece(o, piece);
     o->current = find(o, piece, before, -1);
-    find(o, (piece + 1) % o->pieces, before, o->current);
+    find(o, next, before, o->current);
     if (before >= 0 && o->buffers[before].changed) {
         o->buffers[before].changed = false;
         request(o, before, true);

@@ -283,16 +283,12 @@ class Question:
         self._add_disk()
 
     def _add_disk(self):
-        """With offload=disk the update lasts at least as long as its state is read and
-        written."""
-        s, rate = self.settings, float(self.values["disk"])
-        if (s["offload"] == "disk") != bool(rate):
+        """With offload=disk the rate of the file is a time, too."""
+        rate = float(self.values["disk"])
+        if (self.settings["offload"] == "disk") != bool(rate):
             has, lacks = ("disk=", "offload=disk") if rate else ("offload=disk", "disk=")
             raise Error(f"predict: {has} requires {lacks}, too; try: offload=disk disk=1e9")
-        slots = 2 if s["optimizer"] == "adamw" else 1
-        times = dict(word.split("=") for word in self.times)
-        update = max(float(times.get("update_s", 0)), 2 * 4 * slots / rate if rate else 0)
-        self.times = [f"{k}={v}" for k, v in {**times, "update_s": repr(update)}.items()]
+        self.times += [f"disk={rate!r}"] * bool(rate)
 
     def read_link(self, text, alpha_s, who="tcp"):
         """The fit of a link, with its error for all gradients in fp32."""

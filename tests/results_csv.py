@@ -196,9 +196,9 @@ class Results:
 
     def curves(self, keys):
         """The rows of validations.csv of each cell."""
-        rows = self.of(keys, self.read("validations.csv"))
+        rows = self.read("validations.csv")
         return [[r for r in rows if r["cell"] == cell]
-                for cell in dict.fromkeys(r["cell"] for r in rows)]
+                for cell in dict.fromkeys(r["cell"] for r in self.of(keys))]
 
     @staticmethod
     def validated(head, curve):

@@ -232,6 +232,9 @@ def runs_only(ini, folder):
     done = lockstep("run", ini, "only=pl", "repeat=1", "batch=2", f"out={out}")
     assert "Left out, as the experiment no longer has their cell or repeat: " \
         "cells/twice_batch=2/r1.\n" in done.stdout, done
+    done = lockstep("run", ini, "only=tw", "baseline=plain", "batch=2", "repeat=1",
+                    f"out={folder / 'alone'}")  # without its baseline
+    assert done.returncode == 0 and "speed-up:" not in done.stdout, done
     done = lockstep("run", ini, "only=third", f"out={folder / 'none'}")
     assert done.returncode == 1 and done.stderr == (
         "lockstep: only=third: no [cell NAME] begins with this; the names: plain, "

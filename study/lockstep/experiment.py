@@ -206,7 +206,7 @@ class Experiment:
 
     def _find_baselines(self):
         """baseline= may fix the named cell and some values. The baseline of a cell has
-        these, and otherwise the cell's own."""
+        these, and otherwise the cell's own. It has none if only= leaves that cell out."""
         rest = f" {self.baseline} "
 
         def fixed(pieces):
@@ -228,7 +228,9 @@ class Experiment:
                  for i, c in enumerate(self.cells)}
         for cell in self.cells:
             wanted = [want or v.name for want, v in zip(values, cell.values)]
-            cell.baseline = place[(named or cell.named, *wanted)]
+            cell.baseline = place.get((named or cell.named, *wanted))
+        if all(cell.baseline is None for cell in self.cells):
+            self.baseline = ""
 
 
 def _lines(path, follow):

@@ -381,7 +381,7 @@ int state_find(struct trainer *t, char *folder, size_t size, int *held)
     t->updates = a.place.updates;
     t->position = a.place.position;
     t->tokens = a.place.tokens;
-    if (*a.text && t->scaling) {
+    if (*a.text && t->scale.window) { // else loss_scale= is constant
         t->scale.scale = a.place.scale;
         t->scale.good = a.place.good;
     }

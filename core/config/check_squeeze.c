@@ -24,28 +24,38 @@ static bool is_asked(const struct run *r, const char *key)
     return r->asked[key_find(&run_keys, key) - run_keys.rows];
 }
 
+static const struct {
+    const char *key, *of; // words of squeeze=
+} own_keys[] = {
+    {"density", "topk, demo"},
+    {"scope", "topk, sign"},
+    {"levels", "int8"},
+    {"squeeze_rank", "power"},
+    {"momentum_correction", "topk"},
+    {"feedback", "topk, int8, sign, power"},
+    {"squeeze_after", "topk, int8, sign, power"},
+};
+enum { OWN_KEYS = sizeof own_keys / sizeof *own_keys };
+
+bool config_squeeze_takes(const struct run *r, const char *key)
+{
+    for (int i = 0; i < OWN_KEYS; i++)
+        if (!strcmp(own_keys[i].key, key))
+            return strstr(own_keys[i].of, name_of(r)) != NULL;
+    return true;
+}
+
 // Refuses keys of compressors that this run does not use.
 static int check_own_keys(const struct run *r)
 {
-    static const struct {
-        const char *key, *of; // words of squeeze=
-    } rows[] = {
-        {"density", "topk, demo"},
-        {"scope", "topk, sign"},
-        {"levels", "int8"},
-        {"squeeze_rank", "power"},
-        {"momentum_correction", "topk"},
-        {"feedback", "topk, int8, sign, power"},
-        {"squeeze_after", "topk, int8, sign, power"},
-    };
-    const char *now = name_of(r);
     bool none = r->settings.squeeze == SQUEEZE_NONE;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *of = rows[i].of;
-        if (!is_asked(r, rows[i].key) || strstr(of, now))
+    for (int i = 0; i < OWN_KEYS; i++) {
+        const char *key = own_keys[i].key, *of = own_keys[i].of;
+        if (!is_asked(r, key) || config_squeeze_takes(r, key))
             continue;
-        return fail("%s= is a setting of squeeze=%s; try: %s", rows[i].key, of,
-                    none ? "squeeze=topk, or leave it out" : "leave it out");
+        return fail("%s= is a setting of squeeze=%s; try: %s%.*s%s", key, of,
+                    none ? "squeeze=" : "", none ? (int)strcspn(of, ",") : 0,
+                    of, none ? ", or leave it out" : "leave it out");
     }
     return 0;
 }

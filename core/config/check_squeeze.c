@@ -34,6 +34,7 @@ static const struct {
     {"momentum_correction", "topk"},
     {"feedback", "topk, int8, sign, power"},
     {"squeeze_after", "topk, int8, sign, power"},
+    {"freeze", "sign"},
 };
 enum { OWN_KEYS = sizeof own_keys / sizeof *own_keys };
 
@@ -145,6 +146,33 @@ static int check_demo(const struct run *r)
     return 0;
 }
 
+// 1-bit Adam begins as AdamW, and then compresses its first moment.
+static int check_freeze(const struct run *r)
+{
+    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    const struct sync_settings *set = &r->settings;
+    if (!set->freeze)
+        return 0;
+    if (strcmp(rule, "adamw"))
+        return fail("freeze=%d: the moments are those of AdamW; try: "
+                    "optimizer=adamw",
+                    set->freeze);
+    if (set->squeeze_after)
+        return fail("squeeze_after=%d: with freeze=%d gradients travel whole "
+                    "in the first %d steps; try: leave it out",
+                    set->squeeze_after, set->freeze, set->freeze);
+    if (r->precision == PRECISION_FP16 && r->loss_scale == 0)
+        return fail("freeze=%d adds a moment to gradients, and the dynamic "
+                    "loss scale of precision=fp16 changes their unit; try: "
+                    "loss_scale=1024, or precision=bf16",
+                    set->freeze);
+    if (set->offload || strcmp(r->device, "cpu"))
+        return fail("freeze=%d: every worker reads the moments in its memory "
+                    "while backward runs; try: %s",
+                    set->freeze, set->offload ? "offload=none" : "device=cpu");
+    return 0;
+}
+
 // Refuses what servers do not do with messages.
 static int check_servers(const struct run *r)
 {
@@ -170,7 +198,9 @@ static int check_servers(const struct run *r)
 int config_check_squeeze(const struct run *r)
 {
     const struct mesh *m = &r->mesh;
-    int after = r->settings.squeeze_after;
+    int freeze = r->settings.freeze;
+    int after = freeze ? freeze : r->settings.squeeze_after;
+    const char *key = freeze ? "freeze" : "squeeze_after";
     if (check_own_keys(r))
         return -1;
     if (r->settings.squeeze == SQUEEZE_NONE)
@@ -181,11 +211,11 @@ int config_check_squeeze(const struct run *r)
                     "of replicas only",
                     name_of(r));
     if (r->steps > 0 && after >= r->steps)
-        return fail("squeeze_after=%d: of steps=%d none would be compressed; "
-                    "try: squeeze_after=%d",
-                    after, r->steps, r->steps / 10);
+        return fail("%s=%d: of steps=%d none would be compressed; try: %s=%d",
+                    key, after, r->steps, key,
+                    freeze ? (r->steps + 4) / 5 : r->steps / 10);
     return check_servers(r) || check_demo(r) || check_momentum(r) ||
-                   check_travel(r) || check_feedback(r)
+                   check_freeze(r) || check_travel(r) || check_feedback(r)
                ? -1
                : 0;
 }

@@ -114,9 +114,8 @@ static void the_first_steps_are_adamws(void **state)
     job_run(&j, 60,
             "lockstep train %s workers=3 steps=8 sync=ring save=4 out=whole && "
             "lockstep train %s workers=3 steps=8 sync=ring save=4 squeeze=sign "
-            "freeze=4 out=frozen && for k in 4 8; do cmp -s "
-            "{whole,frozen}/checkpoint-$k/model.safetensors && echo same $k; "
-            "done",
+            "freeze=4 out=frozen; for k in 4 8; do f=checkpoint-$k/model."
+            "safetensors; cmp -s whole/$f frozen/$f && echo same $k; done",
             tiny, tiny);
     assert_prints(&j, "same 4");
     assert_null(strstr(j.out, "same 8"));
@@ -297,6 +296,7 @@ static void impossible_settings_are_refused(void **state)
          "freeze=2 adds a moment to gradients, and the dynamic loss scale of "
          "precision=fp16 changes their unit; try: loss_scale=1024"},
         {"squeeze=sign freeze=2 offload=disk out=no", "try: offload=none"},
+        {"squeeze=sign freeze=2 device=cuda", "try: device=cpu"},
         {"squeeze=onebit_adam", "squeeze=sign optimizer=adamw freeze=100"},
         {"squeeze=powersgd", "squeeze=power"},
         {"squeeze=randomk", "see docs/limits.md"},

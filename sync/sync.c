@@ -329,7 +329,6 @@ static int update(struct sync *s, const struct sync_in *in,
                   struct sync_out *out)
 {
     const struct sync_job *job = &s->job;
-    bool unclipped = s->gives_moment || job->settings->mistake_local_clip;
     float *params, *grads;
     int times = mistakes_updates(s);
     bool ahead = runs_ahead(s);
@@ -337,7 +336,7 @@ static int update(struct sync *s, const struct sync_in *in,
     struct rule_in rule = {
         .lr = in->lr,
         .scale = s->gives_update ? 1 : in->grad_scale / s->scale,
-        .clip = unclipped ? 0 : in->clip,
+        .clip = job->settings->mistake_local_clip ? 0 : in->clip,
         .frozen = s->gives_moment,
         .copy = job->copy,
         .parts = job->parts,

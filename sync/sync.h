@@ -149,8 +149,8 @@ struct sync {
     bool gives_update; // set by open(): grads become the update, which sync.c
                        // neither scales nor clips
     bool gives_moment; // of this step, set by ready(): grads become AdamW's
-                       // next first moment, but for grad_scale. The second
-                       // stays, and nothing is clipped
+                       // next first moment, but for grad_scale and clip. The
+                       // second stays
     bool counts;     // set by open(): step() fills out->used. Else each update
                      // takes in the gradients of all workers
     bool coming;     // parts of params or of job.copy are on their way

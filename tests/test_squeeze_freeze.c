@@ -126,12 +126,15 @@ static int conserves_body(struct worker *w)
         return -1;
     for (int step = 1; step <= STEPS; step++) {
         const float *m = w->sync->rule.slots[0];
+        const struct sync_in in = {.step = step,
+                                   .lr = 0.01f,
+                                   .grad_scale = w->job.grad_scale};
         struct sync_out out;
         worker_summed(w, step, 50);
         if (step > FREEZE)
             add_due(sums, m, w->job.grads, w);
         worker_integers(w, step, 50);
-        if (worker_step(w, step, &out))
+        if (give_all(w) || sync_step(w->sync, &in, &out))
             return -1;
         for (size_t i = 0; step > FREEZE && i < N; i++)
             sums->sent[i] += (double)m[i] / (double)w->job.grad_scale;
@@ -174,18 +177,24 @@ static float oracle_gradient(int rank, int step, size_t i)
     return i % 50 == 7 && step <= FREEZE ? 0 : 4 * ((float)k - 48.5f);
 }
 
-// The norm of a step after the freeze is that of the moment, in which elements
-// whose second moment is 0 still have the common size.
-static int check_norm(const struct worker *w, float norm)
+enum { CLIP = 10 };
+
+static double norm_of(const float *v)
 {
-    double least = 0;
+    double sum = 0;
     for (size_t i = 0; i < N; i++)
-        least += pow((double)w->sync->rule.slots[0][i], 2);
-    least = sqrt(least);
-    return norm > least && norm < 1.1 * least
+        sum += (double)v[i] * (double)v[i];
+    return sqrt(sum);
+}
+
+// The norm of a step after the freeze is that of the moment before clipping.
+static int check_norm(const struct worker *w, double norm)
+{
+    double want = norm_of(w->job.grads) * (double)w->job.grad_scale;
+    double least = norm_of(w->sync->rule.slots[0]);
+    return fabs(norm / want - 1) < 1e-6 && norm > CLIP && least < CLIP + 1e-4
                ? 0
-               : fail("norm %g, of the moments that are not 0 %g", (double)norm,
-                      least);
+               : fail("norm %g, want %g; clipped %g", norm, want, least);
 }
 
 static int oracle_body(struct worker *w)
@@ -203,7 +212,7 @@ static int oracle_body(struct worker *w)
         const struct sync_in in = {.step = step,
                                    .lr = 0.125f,
                                    .grad_scale = w->job.grad_scale,
-                                   .clip = 20};
+                                   .clip = CLIP};
         for (size_t i = 0; i < N; i++)
             w->job.grads[i] = oracle_gradient(w->rank, step, i);
         if (give_all(w) || sync_step(w->sync, &in, &out))
@@ -213,7 +222,7 @@ static int oracle_body(struct worker *w)
         if (fabs((double)w->job.params[i] - want[i]) > 1e-5)
             return fail("element %zu: %.9g, want %.9g", i,
                         (double)w->job.params[i], want[i]);
-    return check_norm(w, out.grad_norm);
+    return check_norm(w, (double)out.grad_norm);
 }
 
 static void five_steps_are_the_papers(void **state)

@@ -14,7 +14,7 @@ import sys
 
 N, FIRST, LAST, STEPS, FREEZE, WORLD = 1003, 334, 658, 5, 2, 2
 BUCKETS = (703, 1003), (403, 703), (103, 403), (0, 103)
-BETA1, BETA2, EPS, LR, WEIGHT_DECAY, CLIP = .9, .99, 1e-8, .125, .1, 20
+BETA1, BETA2, EPS, LR, WEIGHT_DECAY, CLIP = .9, .99, 1e-8, .125, .1, 10
 CLEAR = 1e-5  # single precision tells apart numbers of this size
 
 
@@ -58,12 +58,16 @@ def exchange(momenta, residuals, of_sums):
     return out
 
 
+def clipped(x):
+    """x with a norm of at most CLIP."""
+    norm = math.sqrt(math.fsum(one * one for one in x))
+    return [one * min(1, CLIP / norm) for one in x]
+
+
 def adamw(step, moments, gradients):
-    """The update of a step before the freeze, with the mean gradient, clipped."""
-    norm = math.sqrt(math.fsum(g * g for g in gradients))
+    """The update of a step before the freeze, with the mean gradient."""
     update = []
-    for i, g in enumerate(gradients):
-        g *= min(1, CLIP / norm)
+    for i, g in enumerate(clipped(gradients)):
         moments[0][i] = BETA1 * moments[0][i] + (1 - BETA1) * g
         moments[1][i] = BETA2 * moments[1][i] + (1 - BETA2) * g * g
         m, v = (x[i] / (1 - b ** step) for x, b in zip(moments, (BETA1, BETA2)))
@@ -84,7 +88,7 @@ def five_steps():
                        for grads in own]
             roots = [math.sqrt(v) for v in moments[1]]
             moments[0] = [m if root > EPS else 0 for m, root in
-                          zip(exchange(momenta, residuals, of_sums), roots)]
+                          zip(clipped(exchange(momenta, residuals, of_sums)), roots)]
             update = [m / (root + EPS) for m, root in zip(moments[0], roots)]
         for i, x in enumerate(update):
             decay = WEIGHT_DECAY if FIRST <= i < LAST else 0

@@ -209,7 +209,7 @@ static int worker_ready(struct sync *s, int b)
         return 0; // pushed later, when the whole gradient is known
     if (b == 0 && c->squeeze) {
         c->run_step = s->steps + 1;
-        c->squeezes = c->run_step > (uint64_t)s->job.settings->squeeze_after;
+        c->squeezes = residuals_begin(&c->residuals, s);
     }
     return client_ready(c, s->job.buckets[b].off);
 }

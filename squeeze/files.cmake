@@ -19,12 +19,13 @@ include(tests/sync_cases.cmake)
 lockstep_test(squeezed LINKS squeezed horovod_ring ps_tests)
 lockstep_test(squeeze_reruns LINKS squeezed horovod_ring ps_tests)
 lockstep_test(squeeze_state LINKS squeezed horovod_ring ps_tests)
+lockstep_test(squeeze_freeze LINKS squeezed horovod_ring ps_tests)
 include(tests/long.cmake)
 if(TARGET test_squeezed)
   lockstep_long(squeezed $<TARGET_FILE:test_squeezed>)
   # There are more processes than cores, so waiting threads must not spin.
-  set_tests_properties(squeezed squeeze_reruns squeeze_state PROPERTIES
-                       ENVIRONMENT OMP_NUM_THREADS=1)
+  set_tests_properties(squeezed squeeze_reruns squeeze_state squeeze_freeze
+                       PROPERTIES ENVIRONMENT OMP_NUM_THREADS=1)
 endif()
 if(COMMAND lockstep_fuzz)
   lockstep_fuzz(squeeze LINKS squeeze)

@@ -3,6 +3,8 @@
 #include "squeeze/residuals.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
+#include "squeeze/squeeze.h"
 
 int residuals_open(struct residuals *r, const struct sync *s)
 {
@@ -26,6 +28,20 @@ void residuals_close(struct residuals *r)
     *r = (struct residuals){0};
 }
 
+bool residuals_begin(struct residuals *r, struct sync *s)
+{
+    const struct sync_settings *set = s->job.settings;
+    bool compressed = s->steps >= squeeze_whole_steps(set);
+    s->gives_moment = compressed && set->freeze;
+    r->moment = s->gives_moment ? s->rule.slots[0] : NULL;
+    if (s->gives_moment) {
+        float beta = s->job.optim->beta1, world = (float)s->job.cluster->world;
+        r->of_grads = 1 - beta;
+        r->of_moment = beta / (world * s->job.grad_scale);
+    }
+    return compressed;
+}
+
 void residuals_keep(struct residuals *r)
 {
     float *kept = r->kept, *speed = r->speed;
@@ -38,6 +54,8 @@ void residuals_keep(struct residuals *r)
 float *residuals_add(const struct residuals *r, float *grads, size_t off,
                      size_t n)
 {
+    for (size_t i = off; r->moment && i < off + n; i++)
+        grads[i] = r->of_grads * grads[i] + r->of_moment * r->moment[i];
     if (!r->kept)
         return grads + off;
     if (r->speed) {

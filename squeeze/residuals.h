@@ -15,6 +15,15 @@
 //     velocity = decay velocity + gradients;  x = velocity + residual
 //
 // Where an element is sent, both become 0.
+//
+// With freeze= (1-bit Adam; Tang et al., ICML 2021, arXiv 2102.02888) the first
+// steps are those of AdamW. Then its second moment stays as it is, and workers
+// compress what its first would become by their own gradients alone:
+//
+//     x = (1 - beta1) gradients + beta1 m + residual;   m = mean of messages
+//
+// m, the first moment, is that of all workers. Like a sum of gradients, x still
+// has to be multiplied by the step's grad_scale.
 
 #pragma once
 
@@ -30,6 +39,10 @@ struct residuals {
     // NULL. It decays by `decay` in each step.
     float *speed, *fresh_speed;
     float decay;
+    // In a step that is compressed with freeze=: the first moment, else NULL.
+    // x has so much of it, and of the gradients.
+    const float *moment;
+    float of_moment, of_grads;
 };
 
 // The name of the own slot if it is what the compressed sums lack.
@@ -40,11 +53,15 @@ struct residuals {
 int residuals_open(struct residuals *r, const struct sync *s);
 void residuals_close(struct residuals *r);
 
+// A step begins. Returns whether it is compressed.
+bool residuals_begin(struct residuals *r, struct sync *s);
+
 // The step is an update: what it left is kept.
 void residuals_keep(struct residuals *r);
 
-// x = gradients, or velocity, + fade * residual of elements [off, off + n), in
-// `fresh`; without feedback the gradients themselves. The velocity is made.
+// x = gradients, or velocity, or moment, + fade * residual of elements [off,
+// off + n), in `fresh`; without feedback in the gradients. The velocity is
+// made.
 float *residuals_add(const struct residuals *r, float *grads, size_t off,
                      size_t n);
 

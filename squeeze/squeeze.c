@@ -18,6 +18,11 @@ const struct squeeze_ops *squeeze_find(enum squeeze_kind kind)
     return rows[kind];
 }
 
+uint64_t squeeze_whole_steps(const struct sync_settings *s)
+{
+    return (uint64_t)(s->freeze ? s->freeze : s->squeeze_after);
+}
+
 size_t squeeze_message(const struct sync_settings *s, int world, size_t n)
 {
     const struct squeeze_ops *ops = squeeze_find(s->squeeze);

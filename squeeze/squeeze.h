@@ -57,6 +57,9 @@ struct squeeze_ops {
 // The compressor of squeeze=; NULL for none.
 const struct squeeze_ops *squeeze_find(enum squeeze_kind kind);
 
+// The first steps, which send gradients whole: squeeze_after=, or freeze=.
+uint64_t squeeze_whole_steps(const struct sync_settings *s);
+
 // The elements that topk sends of n: density= of them, rounded up.
 size_t squeeze_entries(const struct sync_settings *s, size_t n);
 

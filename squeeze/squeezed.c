@@ -107,7 +107,7 @@ static int squeezed_ready(struct sync *s, int b)
     struct squeezed *q = s->state;
     if (b == 0) {
         q->next = 0;
-        q->plain = s->steps < (uint64_t)s->job.settings->squeeze_after;
+        q->plain = !residuals_begin(&q->residuals, s);
     }
     for (; q->next < q->nunits; q->next++) {
         struct unit *u = &q->units[q->next];

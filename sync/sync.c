@@ -3,10 +3,9 @@
 // It compares the workers' settings, chooses the carrier, copies a GPU's
 // vectors for backends that know host memory only, checks the order of calls,
 // measures how long the trainer waits, holds buckets back for overlap=0, and
-// slows a straggler down. It also runs the update, always in this order:
-// reduce, test for overflow, unscale, clip, update. Strategies with own_update
-// (zero, dataparallel, and the servers) update in the same order, with the
-// functions of optim/.
+// slows a straggler down. It also runs the update: reduce, test for overflow,
+// unscale, clip, update. Strategies with own_update (zero, dataparallel, and
+// the servers) do the same in the same order, with the functions of optim/.
 
 #include "sync/sync.h"
 
@@ -338,6 +337,7 @@ static int update(struct sync *s, const struct sync_in *in,
         .lr = in->lr,
         .scale = s->gives_update ? 1 : in->grad_scale / s->scale,
         .clip = job->settings->mistake_local_clip ? 0 : in->clip,
+        .frozen = s->gives_moment,
         .copy = job->copy,
         .parts = job->parts,
         .settle = ahead ? settle : NULL,
@@ -367,9 +367,8 @@ static int name_step(const struct sync_in *in)
     return fail("%s (step %d)", fail_message(), in->step + in->skipped);
 }
 
-// Every worker has updated by its own gradient. Every settings.every steps, and
-// after the last, all get the same parameters; with copies, through host
-// memory.
+// Workers have updated by their own gradients. Every settings.every steps, and
+// after the last, they get the same parameters: with copies, on the host.
 static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
 {
     const struct sync_job *job = &s->job;
@@ -415,6 +414,7 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
 {
     CHECK(s->next_bucket == s->job.nbuckets);
     CHECK(in->step >= 1 && in->grad_scale > 0);
+    CHECK(!s->gives_moment || in->grad_scale == s->job.grad_scale);
     s->next_bucket = 0;
     s->calls++;
     *out = (struct sync_out){0};

@@ -77,6 +77,7 @@ struct sync_job {
     uint64_t seed;        // of a strategy's random choices
     float velocity_decay; // of workers' momenta, with momentum_correction=1 and
                           // squeeze=demo; optim then has none
+    float grad_scale;     // with freeze=: that of every step
 };
 
 struct sync_in {
@@ -147,6 +148,9 @@ struct sync {
     bool copy_only;
     bool gives_update; // set by open(): grads become the update, which sync.c
                        // neither scales nor clips
+    bool gives_moment; // of this step, set by ready(): grads become AdamW's
+                       // next first moment, but for grad_scale and clip. The
+                       // second stays
     bool counts;     // set by open(): step() fills out->used. Else each update
                      // takes in the gradients of all workers
     bool coming;     // parts of params or of job.copy are on their way

@@ -64,6 +64,16 @@ WAY(demo_shm, "squeeze=demo,density=0.3", shm, .shared = true)
 WAY(demo_staged, "squeeze=demo,density=0.05", tcp, .device = queue_device_open,
     .few = true)
 
+// The steps differ in their bytes.
+#define FROZEN(name, set, carrier)                                             \
+    static const struct fixture name = {.sync = "ring",                        \
+                                        .ops = &sync_squeezed,                 \
+                                        .carriers = carrier,                   \
+                                        .opts = "squeeze=sign," set,           \
+                                        .few = true};
+FROZEN(frozen, "freeze=1", tcp)
+FROZEN(frozen_late, "freeze=4,scope=tensor", tcp)
+
 // ---- servers
 
 static int start(int world, int n, char opts[CASE_TEXT], void **state)
@@ -126,13 +136,14 @@ SERVED(int8_sps, "sps", "squeeze=int8", start_one, .law = law_sps)
 SERVED(sign_sps, "sps", "squeeze=sign", start_one, .law = law_sps)
 SERVED(moving_sps, "sps", "squeeze=topk,density=0.05,momentum_correction=1",
        start_one, .law = NULL)
+SERVED(frozen_sps, "sps", "squeeze=sign,freeze=1", start_one, .law = NULL)
 SERVED(lossy_sps, "sps", "squeeze=sign,feedback=0", start_one, .law = law_sps)
 
 // Those that leave the sum of gradients come first.
 static const struct fixture *const ways[] = {
-    &topk,     &topk_shm, &topk_tensor, &topk_model,  &int8,   &int8_shm,
-    &sign,     &sign_shm, &sign_tensor, &sign_staged, &power,  &power_shm,
-    &topk_sps, &topk_dps, &int8_dps,    &sign_sps,    &moving, &moving_sps,
-    &demo,     &demo_shm, &demo_staged,
+    &topk,     &topk_shm, &topk_tensor, &topk_model,  &int8,        &int8_shm,
+    &sign,     &sign_shm, &sign_tensor, &sign_staged, &power,       &power_shm,
+    &topk_sps, &topk_dps, &int8_dps,    &sign_sps,    &moving,      &moving_sps,
+    &demo,     &demo_shm, &demo_staged, &frozen,      &frozen_late, &frozen_sps,
 };
-enum { WAYS = sizeof ways / sizeof *ways, SUMS = WAYS - 3 };
+enum { WAYS = sizeof ways / sizeof *ways, SUMS = WAYS - 6 };

@@ -61,6 +61,7 @@ static int worker_open(struct worker *w, const char *opts)
                                   w->settings.squeeze == SQUEEZE_DEMO
                               ? 0.9f
                               : 0,
+        .grad_scale = 1.0f / (float)w->world,
     };
     return w->job.params && w->job.grads ? 0 : -1;
 }
@@ -248,7 +249,7 @@ int worker_step(struct worker *w, int step, struct sync_out *out)
     }
     struct sync_in in = {.step = step,
                          .lr = 0.01f,
-                         .grad_scale = 1.0f / (float)w->world,
+                         .grad_scale = w->job.grad_scale,
                          .clip = 20};
     if (sync_step(w->sync, &in, out))
         return -1;

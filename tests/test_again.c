@@ -121,6 +121,23 @@ static void a_resumed_run_keeps_its_settings(void **state)
     assert_prints(&j, "try: the folder of a run");
 }
 
+// A constant loss scale is a setting, and not what the checkpoint says.
+static void a_resumed_run_may_have_another_loss_scale(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    double scale[8];
+    job_run(&j, 60,
+            "lockstep train %s steps=2 save=2 precision=fp16 loss_scale=128 "
+            "out=scaled && lockstep train resume=auto steps=4 loss_scale=64 "
+            "out=scaled",
+            tiny);
+    assert_ok(&j);
+    assert_int_equal(job_column("scaled", "loss_scale", 0, scale, 8), 4);
+    for (int i = 0; i < 4; i++)
+        assert_true(scale[i] == (i < 2 ? 128 : 64));
+}
+
 // LARS and LAMB need norms of whole tensors, which all workers have: two
 // workers train as one does, and a resumed run goes on as if it had not
 // stopped.
@@ -195,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_json_repeats_the_given_settings),
         cmocka_unit_test(a_resumed_run_keeps_its_settings),
+        cmocka_unit_test(a_resumed_run_may_have_another_loss_scale),
         cmocka_unit_test(layered_rules_do_not_depend_on_the_world),
         cmocka_unit_test(more_steps_stretch_the_schedule),
         cmocka_unit_test(runs_of_version_0_1_0_are_read),

@@ -121,6 +121,36 @@ static void sgd_equals_the_formula(void **state)
     against_reference(&c);
 }
 
+// Second moments from 0 to far above eps, and moments of one size: where the
+// root of the second is not above eps, nothing but decay remains.
+static void frozen_equals_the_formula(void **state)
+{
+    (void)state;
+    const struct optim_config c = adamw();
+    static float p[N], m[N], v[N], moments[N];
+    for (size_t piece = 1; piece <= N; piece += 501) {
+        for (size_t i = 0; i < N; i++) {
+            p[i] = (float)rng_normal(3, i);
+            v[i] = i % 3 ? powf(10, (float)(i % 40) - 39.5f) : 0;
+            moments[i] = i % 2 ? 0.25f : -0.25f;
+        }
+        for (size_t off = 0; off < N; off += piece) {
+            size_t n = off + piece < N ? piece : N - off;
+            float *slots[] = {m + off, v + off};
+            optim_update_frozen(&c, p + off, slots, moments + off, off, n,
+                                0.01f, 0.5f);
+        }
+        for (size_t i = 0; i < N; i++) {
+            double root = sqrt((double)v[i]), eps = (double)c.eps;
+            double want = root > eps ? (i % 2 ? 0.125 : -0.125) : 0;
+            double q = rng_normal(3, i);
+            q -= 0.01 * (want / (root + eps) + (decays(i) ? 0.1 * q : 0));
+            assert_true((double)m[i] == want);
+            assert_true(fabs((double)p[i] - q) < 1e-5 * (1 + fabs(q)));
+        }
+    }
+}
+
 enum { LONG = 50 * RULE_BLOCK + 77, HALF = 2 };
 
 // Updates a whole vector p with `threads` threads, and its copy in `format`
@@ -294,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adamw_equals_the_formula),
         cmocka_unit_test(sgd_equals_the_formula),
+        cmocka_unit_test(frozen_equals_the_formula),
         cmocka_unit_test(an_update_also_writes_the_copy),
         cmocka_unit_test(the_norm_sets_the_clip),
         cmocka_unit_test(the_norm_adds_in_one_order),

@@ -31,6 +31,10 @@ static const char *const ways[] = {
     "sync=ring squeeze=demo optimizer=sgd momentum=0.99 transport=tcp accum=2",
     "sync=allreduce squeeze=demo density=0.1 optimizer=sgd precision=bf16",
     "sync=dps squeeze=sign slice_kb=4",
+    "sync=ring squeeze=sign freeze=3 transport=tcp accum=2",
+    ("sync=allreduce squeeze=sign freeze=5 feedback=0 precision=fp16 "
+     "loss_scale=256 staging=always"),
+    "sync=dps squeeze=sign freeze=2 precision=bf16",
     "sync=dps servers=3 squeeze=int8 feedback=0 transport=mpi",
 };
 enum { WAYS = sizeof ways / sizeof *ways };
@@ -58,8 +62,9 @@ static void disturbed_jobs_end_with_the_same_files(void **state)
 }
 
 // Every worker sends in every step what run.json says of the law; with
-// squeeze_after=, on average. A library counts what it is given, and a server
-// beside a worker counts for two, which is the law's for two workers.
+// squeeze_after= and freeze=, on average. A library counts what it is given,
+// and a server beside a worker counts for two, which is the law's for two
+// workers.
 static void bytes_are_those_of_the_law(void **state)
 {
     (void)state;
@@ -101,15 +106,32 @@ static void all_entries_give_the_rings_losses(void **state)
     assert_same_files("ring", "all", 8);
 }
 
+// Until the freeze, workers have the parameters of those that do not compress.
+static void the_first_steps_are_adamws(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s workers=3 steps=8 sync=ring save=4 out=whole && "
+            "lockstep train %s workers=3 steps=8 sync=ring save=4 squeeze=sign "
+            "freeze=4 out=frozen; for k in 4 8; do f=checkpoint-$k/model."
+            "safetensors; cmp -s whole/$f frozen/$f && echo same $k; done",
+            tiny, tiny);
+    assert_prints(&j, "same 4");
+    assert_null(strstr(j.out, "same 8"));
+}
+
 // A checkpoint with residuals is resumed by other compressors, by whole
 // gradients, and in other worlds.
 static void other_ways_resume_it(void **state)
 {
     (void)state;
     static const char *const tour[] = {
-        "sync=ring squeeze=topk workers=2",
+        "sync=ring squeeze=topk density=0.02 workers=2",
         "sync=ring squeeze=power workers=2",
         "sync=ring squeeze=sign workers=3",
+        "sync=ring squeeze=sign freeze=1 workers=2",
+        "sync=dps squeeze=sign freeze=14 workers=3",
         "sync=dps squeeze=int8 workers=3",
         "sync=dps workers=2",
         "sync=allreduce squeeze=int8 workers=2",
@@ -127,7 +149,7 @@ static void other_ways_resume_it(void **state)
     }
     assert_true(job_summary("tour", "steps") == 3 * STOPS);
     job_run(&j, 20,
-            "strings -n 4 tour/checkpoint-24/optimizer.safetensors | head -1");
+            "strings -n 4 tour/checkpoint-30/optimizer.safetensors | head -1");
     assert_prints(&j, "\"slots\":\"exp_avg exp_avg_sq residual_of_worker_0\"");
 }
 
@@ -159,6 +181,13 @@ static void velocities_can_be_left_behind(void **state)
             "strings -n 4 three/checkpoint-8/optimizer.safetensors | head -1");
     assert_prints(&j, "\"slots\":\"residual_of_worker_0 "
                       "residual_of_worker_1 residual_of_worker_2\"");
+    job_run(&j, 60,
+            "lockstep train %s sync=ring squeeze=sign optimizer=adamw freeze=2 "
+            "momentum=0.9 workers=2 steps=8 resume=demo/checkpoint-4 out=no",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "has no exp_avg, and with freeze=2 AdamW has ended in "
+                      "step 2; try: a larger freeze=");
 }
 
 // A NaN ends the job on all workers; a gradient that overflows is skipped.
@@ -253,6 +282,22 @@ static void impossible_settings_are_refused(void **state)
          "try: a mesh of replicas only"},
         {"squeeze=demo optimizer=sgd sync=sps", "a server adds; try: "
                                                 "sync=ring"},
+        {"freeze=2", "freeze= is a setting of squeeze=sign; try: squeeze=sign, "
+                     "or leave it out"},
+        {"squeeze=topk freeze=2", "freeze= is a setting of squeeze=sign; try: "
+                                  "leave it out"},
+        {"squeeze=sign freeze=2 optimizer=sgd", "try: optimizer=adamw"},
+        {"squeeze=sign freeze=2 squeeze_after=2",
+         "squeeze_after=2: with freeze=2 gradients travel whole in the first 2 "
+         "steps; try: leave it out"},
+        {"squeeze=sign freeze=8",
+         "freeze=8: of steps=8 none would be compressed; try: freeze=2"},
+        {"squeeze=sign freeze=2 feedback=0 precision=fp16",
+         "freeze=2 adds a moment to gradients, and the dynamic loss scale of "
+         "precision=fp16 changes their unit; try: loss_scale=1024"},
+        {"squeeze=sign freeze=2 offload=disk out=no", "try: offload=none"},
+        {"squeeze=sign freeze=2 device=cuda", "try: device=cpu"},
+        {"squeeze=onebit_adam", "squeeze=sign optimizer=adamw freeze=100"},
         {"squeeze=powersgd", "squeeze=power"},
         {"squeeze=randomk", "see docs/limits.md"},
         {"squeeze=qsgd", "squeeze=int8"},
@@ -323,6 +368,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(disturbed_jobs_end_with_the_same_files),
         cmocka_unit_test(bytes_are_those_of_the_law),
         cmocka_unit_test(all_entries_give_the_rings_losses),
+        cmocka_unit_test(the_first_steps_are_adamws),
         cmocka_unit_test(other_ways_resume_it),
         cmocka_unit_test(velocities_can_be_left_behind),
         cmocka_unit_test(a_nan_ends_the_job),

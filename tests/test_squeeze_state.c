@@ -1,6 +1,7 @@
 // test_squeeze_state.c - what is sent and what is kept add up, over all workers
 // and servers; a resumed run has the same bits, and no residual keeps a NaN.
 
+#include "tests/kept_slots.h"
 #include "tests/squeeze_ways.h"
 
 #include "base/base.h"
@@ -8,65 +9,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "tests/test.h"
 
-// ---- slots, in memory that forked workers share
-
-enum { N = 1003, SLOTS = 2 + 1 + 2 * CASE_WORLDS };
-struct kept {
-    bool given[SLOTS];
-    char name[SLOTS][SYNC_SLOT_NAME];
-    float at[SLOTS][N], params[N], moved[N];
-};
-static struct kept *kept;
-
-static int slot_named(const char *name)
-{
-    int i = 0;
-    while (i < SLOTS && strcmp(kept->name[i], name))
-        i++;
-    return i;
-}
-
-struct visitor {
-    struct worker *w;
-};
-
-// Slots are kept by number. A file finds them by name.
-static int keep(void *ctx, int slot, size_t off, float *v, size_t n)
-{
-    const struct visitor *x = ctx;
-    sync_slot_name(x->w->sync, slot, kept->name[slot]);
-    memcpy(kept->at[slot] + off, v, n * sizeof *v);
-    kept->given[slot] = true;
-    return 0;
-}
-
-static int give(void *ctx, int slot, size_t off, float *v, size_t n)
-{
-    const struct visitor *x = ctx;
-    char name[SYNC_SLOT_NAME];
-    sync_slot_name(x->w->sync, slot, name);
-    int i = slot_named(name);
-    if (i == SLOTS || !kept->given[i])
-        return SYNC_ABSENT;
-    memcpy(v, kept->at[i] + off, n * sizeof *v);
-    return 0;
-}
-
 // ---- sum(sent) + residuals = sum(gradients)
-
-// The sum of all that workers keep of element i.
-static double kept_sum(size_t i)
-{
-    double sum = 0;
-    for (int s = 0; s < SLOTS; s++)
-        if (kept->given[s] && !strncmp(kept->name[s], "residual", 8))
-            sum += (double)kept->at[s][i];
-    return sum;
-}
 
 // The gradients of a step, and the sum that sync.c updates with: SGD with a
 // rate of 1 and no momentum subtracts it from the parameters.
@@ -200,10 +146,10 @@ static int other_world_body(struct worker *w)
 static void another_world_divides_the_residuals(void **state)
 {
     (void)state;
-    static const struct fixture *const some[] = {&topk, &sign, &sign_sps,
-                                                 &demo};
+    static const struct fixture *const some[] = {&topk, &sign, &sign_sps, &demo,
+                                                 &frozen};
     static double before[N];
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 5; k++)
         for (int from = 1; from <= 3; from++)
             for (int to = 1; to <= CASE_WORLDS; to++) {
                 struct setup s = {.world = from, .n = N, .bucket = 300};
@@ -401,17 +347,6 @@ static int give_first_q(void *ctx, int slot, size_t off, float *v, size_t n)
     return strncmp(name, "residual", 8) ? 0 : SYNC_ABSENT;
 }
 
-static int read_oracle(const char *path, double sum[N])
-{
-    FILE *f = fopen(path, "r");
-    int n = 0;
-    while (f && n < N && fscanf(f, "%lf", &sum[n]) == 1)
-        n++;
-    if (f)
-        fclose(f);
-    return n == N ? 0 : fail("%s: %d numbers", path, n);
-}
-
 static int oracle_body(struct worker *w)
 {
     struct visitor x = {w};
@@ -498,14 +433,6 @@ static void five_steps_of_demo_are_the_papers(void **state)
     assert_int_equal(world_run(&demo_staged, &s, demo_body, NULL), 0);
 }
 
-static int share_pages(void **state)
-{
-    (void)state;
-    kept = mmap(NULL, sizeof *kept, PROT_READ | PROT_WRITE,
-                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return kept == MAP_FAILED;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -520,5 +447,5 @@ int main(int argc, char **argv)
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, share_pages, NULL);
+    return cmocka_run_group_tests(tests, kept_open, NULL);
 }

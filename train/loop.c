@@ -111,8 +111,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         .step = t->updates + 1,
         .skipped = t->step - t->updates,
         .lr = schedule_lr(&t->schedule, t->step),
-        .grad_scale =
-            1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale),
+        .grad_scale = trainer_grad_scale(t),
         .clip = (float)t->run.clip,
         .loss = t->loss,
         .last = t->step + 1 >= t->run.steps,

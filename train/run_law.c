@@ -160,14 +160,15 @@ static double served_bytes(const struct question *q,
     return !q->beside ? messages : known ? 2 * (n - 1) / n * messages : NAN;
 }
 
-// The mean of all steps: the first squeeze_after= send gradients whole.
+// The mean of all steps, of which the first send gradients whole.
 static int squeezed_step_bytes(const struct question *q,
                                const struct model_config *part,
                                double out[RUN_LAW_VERBS])
 {
     const struct sync_settings *set = &q->r->settings;
     struct squeeze_unit *units = NULL;
-    double whole = fmin((double)set->squeeze_after / q->r->steps, 1);
+    double first = (double)squeeze_whole_steps(set);
+    double whole = fmin(first / q->r->steps, 1);
     int n = q->row->servers ? 0 : shape_units(part, set, &units);
     if (n < 0)
         return -1;

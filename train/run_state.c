@@ -106,15 +106,25 @@ static int read_piece(void *ctx, size_t off, size_t n, size_t at)
     return checkpoint_read_range(p->reader, 0, at, p->v + (off - p->off), n);
 }
 
+// Fills a range of a slot of the optimiser that the file does not have.
+static int begin_anew(const struct range_file *f, float *v, size_t n)
+{
+    int freeze = f->t->settings.freeze;
+    if (freeze && f->t->step >= freeze)
+        return fail("%s has no %s, and with freeze=%d AdamW has ended in step "
+                    "%d; try: a larger freeze=",
+                    f->path, f->name, freeze, freeze);
+    memset(v, 0, n * sizeof *v);
+    return 0;
+}
+
 static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     struct range_file *f = ctx;
     bool open = f->reader && f->slot == slot;
     int rc = open ? 0 : open_slot(f, slot);
-    if (rc == SYNC_ABSENT && slot < optim_slots(&f->t->optim)) {
-        memset(v, 0, n * sizeof *v); // it begins anew
-        return 0;
-    }
+    if (rc == SYNC_ABSENT && slot < optim_slots(&f->t->optim))
+        return begin_anew(f, v, n);
     struct piece p = {f->reader, off, v};
     return rc ? rc : part_ranges(&f->t->config, off, n, read_piece, &p);
 }
@@ -381,7 +391,7 @@ int state_find(struct trainer *t, char *folder, size_t size, int *held)
     t->updates = a.place.updates;
     t->position = a.place.position;
     t->tokens = a.place.tokens;
-    if (*a.text && t->scaling) {
+    if (*a.text && t->scale.window) { // else loss_scale= is constant
         t->scale.scale = a.place.scale;
         t->scale.good = a.place.good;
     }

@@ -356,6 +356,11 @@ static double slowdown(const struct trainer *t)
     return s->factor > 0 && s->rank == t->cluster->rank ? s->factor : 1;
 }
 
+float trainer_grad_scale(const struct trainer *t)
+{
+    return 1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale);
+}
+
 static int open_sync(struct trainer *t)
 {
     const struct backend *row = backend_row(t->run.sync);
@@ -392,6 +397,7 @@ static int open_sync(struct trainer *t)
         .seed = (uint64_t)t->run.seed,
         .velocity_decay =
             config_moves_momentum(&t->run) ? (float)t->run.momentum : 0,
+        .grad_scale = trainer_grad_scale(t),
     };
     t->sync = sync_open(strategy_find(way, set), &job);
     if (!t->sync)

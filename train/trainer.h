@@ -96,6 +96,9 @@ int trainer_open(struct trainer *t, int nwords, char *const *words);
 // The job of this worker's model. Its vectors may not be allocated yet.
 struct model_job trainer_model_job(const struct trainer *t);
 
+// The factor that makes the sum of all gradients of a step their mean.
+float trainer_grad_scale(const struct trainer *t);
+
 // Initialise or resume, then train to the last step. 0, or -1 after fail().
 int trainer_run(struct trainer *t, int argc, char *const *argv);
 

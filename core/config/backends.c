@@ -22,12 +22,12 @@
 // Keys of gradients that are compressed (squeeze/).
 #define OF_SQUEEZED                                                            \
     "squeeze", "density", "scope", "levels", "squeeze_rank", "feedback",       \
-        "momentum_correction", "squeeze_after"
+        "momentum_correction", "squeeze_after", "freeze"
 
 #define OF_SERVERS                                                             \
     OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \
         "backup", "update", "elastic", "priority", "transport", "iface",       \
-        "squeeze", "density", "levels", "feedback", "squeeze_after",           \
+        "squeeze", "density", "levels", "feedback", "squeeze_after", "freeze", \
         "momentum_correction"
 
 enum {

@@ -24,28 +24,39 @@ static bool is_asked(const struct run *r, const char *key)
     return r->asked[key_find(&run_keys, key) - run_keys.rows];
 }
 
+static const struct {
+    const char *key, *of; // words of squeeze=
+} own_keys[] = {
+    {"density", "topk, demo"},
+    {"scope", "topk, sign"},
+    {"levels", "int8"},
+    {"squeeze_rank", "power"},
+    {"momentum_correction", "topk"},
+    {"feedback", "topk, int8, sign, power"},
+    {"squeeze_after", "topk, int8, sign, power"},
+    {"freeze", "sign"},
+};
+enum { OWN_KEYS = sizeof own_keys / sizeof *own_keys };
+
+bool config_squeeze_takes(const struct run *r, const char *key)
+{
+    for (int i = 0; i < OWN_KEYS; i++)
+        if (!strcmp(own_keys[i].key, key))
+            return strstr(own_keys[i].of, name_of(r)) != NULL;
+    return true;
+}
+
 // Refuses keys of compressors that this run does not use.
 static int check_own_keys(const struct run *r)
 {
-    static const struct {
-        const char *key, *of; // words of squeeze=
-    } rows[] = {
-        {"density", "topk, demo"},
-        {"scope", "topk, sign"},
-        {"levels", "int8"},
-        {"squeeze_rank", "power"},
-        {"momentum_correction", "topk"},
-        {"feedback", "topk, int8, sign, power"},
-        {"squeeze_after", "topk, int8, sign, power"},
-    };
-    const char *now = name_of(r);
     bool none = r->settings.squeeze == SQUEEZE_NONE;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *of = rows[i].of;
-        if (!is_asked(r, rows[i].key) || strstr(of, now))
+    for (int i = 0; i < OWN_KEYS; i++) {
+        const char *key = own_keys[i].key, *of = own_keys[i].of;
+        if (!is_asked(r, key) || config_squeeze_takes(r, key))
             continue;
-        return fail("%s= is a setting of squeeze=%s; try: %s", rows[i].key, of,
-                    none ? "squeeze=topk, or leave it out" : "leave it out");
+        return fail("%s= is a setting of squeeze=%s; try: %s%.*s%s", key, of,
+                    none ? "squeeze=" : "", none ? (int)strcspn(of, ",") : 0,
+                    of, none ? ", or leave it out" : "leave it out");
     }
     return 0;
 }
@@ -135,6 +146,33 @@ static int check_demo(const struct run *r)
     return 0;
 }
 
+// 1-bit Adam begins as AdamW, and then compresses its first moment.
+static int check_freeze(const struct run *r)
+{
+    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    const struct sync_settings *set = &r->settings;
+    if (!set->freeze)
+        return 0;
+    if (strcmp(rule, "adamw"))
+        return fail("freeze=%d: the moments are those of AdamW; try: "
+                    "optimizer=adamw",
+                    set->freeze);
+    if (set->squeeze_after)
+        return fail("squeeze_after=%d: with freeze=%d gradients travel whole "
+                    "in the first %d steps; try: leave it out",
+                    set->squeeze_after, set->freeze, set->freeze);
+    if (r->precision == PRECISION_FP16 && r->loss_scale == 0)
+        return fail("freeze=%d adds a moment to gradients, and the dynamic "
+                    "loss scale of precision=fp16 changes their unit; try: "
+                    "loss_scale=1024, or precision=bf16",
+                    set->freeze);
+    if (set->offload || strcmp(r->device, "cpu"))
+        return fail("freeze=%d: every worker reads the moments in its memory "
+                    "while backward runs; try: %s",
+                    set->freeze, set->offload ? "offload=none" : "device=cpu");
+    return 0;
+}
+
 // Refuses what servers do not do with messages.
 static int check_servers(const struct run *r)
 {
@@ -160,7 +198,9 @@ static int check_servers(const struct run *r)
 int config_check_squeeze(const struct run *r)
 {
     const struct mesh *m = &r->mesh;
-    int after = r->settings.squeeze_after;
+    int freeze = r->settings.freeze;
+    int after = freeze ? freeze : r->settings.squeeze_after;
+    const char *key = freeze ? "freeze" : "squeeze_after";
     if (check_own_keys(r))
         return -1;
     if (r->settings.squeeze == SQUEEZE_NONE)
@@ -171,11 +211,11 @@ int config_check_squeeze(const struct run *r)
                     "of replicas only",
                     name_of(r));
     if (r->steps > 0 && after >= r->steps)
-        return fail("squeeze_after=%d: of steps=%d none would be compressed; "
-                    "try: squeeze_after=%d",
-                    after, r->steps, r->steps / 10);
+        return fail("%s=%d: of steps=%d none would be compressed; try: %s=%d",
+                    key, after, r->steps, key,
+                    freeze ? (r->steps + 4) / 5 : r->steps / 10);
     return check_servers(r) || check_demo(r) || check_momentum(r) ||
-                   check_travel(r) || check_feedback(r)
+                   check_freeze(r) || check_travel(r) || check_feedback(r)
                ? -1
                : 0;
 }

@@ -199,6 +199,9 @@ int config_check_gpu(const struct run *r);
 // Checks squeeze=, and the settings that go with it. 0, or -1 after fail().
 int config_check_squeeze(const struct run *r);
 
+// Whether squeeze= takes a key. True for keys that no compressor has.
+bool config_squeeze_takes(const struct run *r, const char *key);
+
 // Whether each worker has the momentum of the optimiser, which then has none.
 bool config_moves_momentum(const struct run *r);
 

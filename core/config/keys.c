@@ -404,6 +404,9 @@ static const struct key rows[] = {
 {"backend", "squeeze_after", "0", KEY_INT, SET(squeeze_after), 0, 1e9,
  .unit = "steps",
  .help = "the first N steps send gradients whole"},
+{"backend", "freeze", "0", KEY_INT, SET(freeze), 0, 1e9, .unit = "steps",
+ .help = "sign: after N steps of AdamW its second moment stays, and workers "
+         "compress the first (1-bit Adam); 0: never"},
 {"backend", "transport", "auto", KEY_CHOICE, SET(transport),
  .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
  .help = "between workers: tcp or shm (auto: shm on one host); to servers: "

@@ -74,8 +74,8 @@ static int drop_unmeshed(struct run *r)
     return config_set(r, "mesh", mesh);
 }
 
-// Drops settings that the earlier run had for its backend or its stages and
-// that this run's backend or mesh cannot use.
+// Drops settings that the earlier run had for its backend, compressor or stages
+// and that this run's backend, compressor or mesh cannot use.
 static int drop_unfit(struct run *r)
 {
     if (drop_unmeshed(r))
@@ -100,7 +100,8 @@ static int drop_unfit(struct run *r)
     for (int i = 0; b && i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
         if (!k->backend || !r->inherited[i] ||
-            backend_takes(b, k->name, &r->settings))
+            (backend_takes(b, k->name, &r->settings) &&
+             config_squeeze_takes(r, k->name)))
             continue;
         drop(r, i);
     }

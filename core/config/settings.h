@@ -122,6 +122,7 @@ struct sync_settings {
     int squeeze_rank;                // power: of P and Q (squeeze/power.h)
     int feedback;                    // bool: send later what was left out
     int squeeze_after;               // steps in which nothing is compressed yet
+    int freeze;                      // sign: then AdamW's second moment stays
     enum transport_kind transport;
     char iface[CONFIG_WORD];
     char lab[CONFIG_PATH]; // a shared object with a student's function

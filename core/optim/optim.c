@@ -42,6 +42,7 @@ struct rates {
     float lr, decay, scale;
     float beta1, beta2, correct1, correct2, eps; // adamw
     float momentum;                              // sgd
+    bool frozen;                                 // adamw
 };
 
 VECTOR_CLONES
@@ -58,6 +59,21 @@ static void update_adamw(float *restrict p, float *restrict m,
         m[i] = mi;
         v[i] = vi;
         p[i] -= r.lr * (step + r.decay * p[i]);
+    }
+}
+
+VECTOR_CLONES
+static void update_frozen(float *restrict p, float *restrict m,
+                          const float *restrict v,
+                          const float *restrict moments, size_t n,
+                          struct rates r)
+{
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) {
+        float root = sqrtf(v[i]);
+        float mi = root > r.eps ? r.scale * moments[i] : 0;
+        m[i] = mi;
+        p[i] -= r.lr * (mi / (root + r.eps) + r.decay * p[i]);
     }
 }
 
@@ -86,7 +102,10 @@ static void update_run(const struct optim_config *c, float *params,
                        float *const *slots, const float *grads, size_t at,
                        size_t n, struct rates r)
 {
-    if (is_adam(c->kind))
+    if (r.frozen)
+        update_frozen(params + at, slots[0] + at, slots[1] + at, grads + at, n,
+                      r);
+    else if (is_adam(c->kind))
         update_adamw(params + at, slots[0] + at, slots[1] + at, grads + at, n,
                      r);
     else if (c->momentum > 0)
@@ -95,21 +114,10 @@ static void update_run(const struct optim_config *c, float *params,
         update_sgd(params + at, grads + at, n, r);
 }
 
-void optim_update(const struct optim_config *c, float *params,
-                  float *const *slots, const float *grads, size_t off, size_t n,
-                  int step, float lr, float scale)
+static void update_ranges(const struct optim_config *c, float *params,
+                          float *const *slots, const float *grads, size_t off,
+                          size_t n, struct rates r)
 {
-    CHECK(step >= 1);
-    struct rates r = {
-        .lr = lr,
-        .scale = scale,
-        .beta1 = c->beta1,
-        .beta2 = c->beta2,
-        .eps = c->eps,
-        .momentum = c->momentum,
-        .correct1 = (float)(1 / (1 - pow((double)c->beta1, step))),
-        .correct2 = (float)(1 / (1 - pow((double)c->beta2, step))),
-    };
     size_t at = off, end = off + n;
     for (uint32_t k = 0; at < end; k++) {
         bool last = k == c->ndecay;
@@ -132,6 +140,36 @@ void optim_update(const struct optim_config *c, float *params,
             at = to;
         }
     }
+}
+
+void optim_update(const struct optim_config *c, float *params,
+                  float *const *slots, const float *grads, size_t off, size_t n,
+                  int step, float lr, float scale)
+{
+    CHECK(step >= 1);
+    const struct rates r = {
+        .lr = lr,
+        .scale = scale,
+        .beta1 = c->beta1,
+        .beta2 = c->beta2,
+        .eps = c->eps,
+        .momentum = c->momentum,
+        .correct1 = (float)(1 / (1 - pow((double)c->beta1, step))),
+        .correct2 = (float)(1 / (1 - pow((double)c->beta2, step))),
+    };
+    update_ranges(c, params, slots, grads, off, n, r);
+}
+
+void optim_update_frozen(const struct optim_config *c, float *params,
+                         float *const *slots, const float *moments, size_t off,
+                         size_t n, float lr, float scale)
+{
+    CHECK(c->kind == OPTIM_ADAMW);
+    const struct rates r = {.lr = lr,
+                            .scale = scale,
+                            .eps = c->eps,
+                            .frozen = true};
+    update_ranges(c, params, slots, moments, off, n, r);
 }
 
 // Computes sixteen partial sums in double, then adds them. Sixteen are enough

@@ -4,6 +4,8 @@
 //     AdamW  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2
 //            p = p - lr (m^ / (sqrt(v^) + eps) + wd p)
 //            (Loshchilov and Hutter, ICLR 2019; m^, v^ bias-corrected)
+//            frozen (1-bit Adam; Tang et al., ICML 2021): m is given, v stays;
+//            p = p - lr (m / (sqrt(v) + eps) + wd p)
 //     SGD    u = mu u + g;  p = p - lr (u + wd p)
 //            (decay decoupled, as in AdamW; momentum as in PyTorch)
 //     LARS, LAMB: optim/layered.h
@@ -59,6 +61,14 @@ const char *optim_slot_name(const struct optim_config *c, int i);
 void optim_update(const struct optim_config *c, float *params,
                   float *const *slots, const float *grads, size_t off, size_t n,
                   int step, float lr, float scale);
+
+// The same with AdamW whose second moment is frozen: the next first moment is
+// scale * moments, but 0 where sqrt(v) <= eps. There the gradients have been 0,
+// or nothing but rounding, while a moment that has been compressed to its sign
+// and a common size is neither.
+void optim_update_frozen(const struct optim_config *c, float *params,
+                         float *const *slots, const float *moments, size_t off,
+                         size_t n, float lr, float scale);
 
 // The sum of squares of g[0..n), in double, in a fixed order. It is infinite or
 // NaN if and only if an element is: the test for overflow.

@@ -64,6 +64,7 @@ int rule_step(struct rule *r, float *params, const float *grads,
 {
     CHECK(in->step >= 1);
     CHECK(!in->settle || r->ops->ahead);
+    CHECK(!in->frozen || r->ops == &rule_cpu);
     if (r->ops->step(r, params, grads, in, norm))
         return -1;
     if (in->copy && isfinite(*norm))

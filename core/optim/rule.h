@@ -14,6 +14,8 @@
 #include "base/half.h"
 #include "optim/optim.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -37,6 +39,7 @@ struct rule_in {
     float lr;
     float scale;                    // factor that undoes the loss scale
     float clip;                     // largest norm allowed; 0: no limit
+    bool frozen;                    // optim_update_frozen(); on the CPU only
     struct half_copy *copy;         // of params, on the device; or NULL
     const struct norm_parts *parts; // NULL: the vector is whole
     // Only if rule_runs_ahead(): called when the update is queued, and before

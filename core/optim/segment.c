@@ -90,8 +90,12 @@ void segment_update(const struct optim_config *c, float *params,
         float *own[OPTIM_MAX_SLOTS];
         for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
             own[i] = slots[i] ? slots[i] + at : NULL;
-        optim_update(c, params + at, own, grads + at, from, len, in->step,
-                     in->lr, scale);
+        if (in->frozen)
+            optim_update_frozen(c, params + at, own, grads + at, from, len,
+                                in->lr, scale);
+        else
+            optim_update(c, params + at, own, grads + at, from, len, in->step,
+                         in->lr, scale);
         if (in->copy)
             vector_cast((char *)in->copy->at +
                             from * dtype_bytes(in->copy->format),

@@ -39,6 +39,10 @@ if(Python3_FOUND)
   add_test(NAME oracle_demo
            COMMAND ${Python3_EXECUTABLE} tests/oracle/demo.py tests/golden/demo.txt
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME oracle_onebit_adam
+           COMMAND ${Python3_EXECUTABLE} tests/oracle/onebit_adam.py
+                   tests/golden/onebit_adam.txt
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set(bpe "${Python3_EXECUTABLE} tests/oracle/gpt2_bpe.py")
   add_test(NAME oracle_bpe
            COMMAND bash -o pipefail -c "${bpe} golden tests/golden/small.bpe | \

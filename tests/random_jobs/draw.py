@@ -22,8 +22,8 @@ DEFAULTS = {
     "ahead": 0, "pipeline": "1f1b", "staging": "auto", "bucket": "size",
     "server_threads": 1, "servers": "1", "fusion_mb": 0, "stages": "", "net": "",
     "squeeze": "none", "density": .01, "scope": "bucket", "levels": 127, "feedback": 1,
-    "squeeze_after": 0, "squeeze_rank": 4, "momentum_correction": 0, "tp_sequence": 0,
-    "tp_wire": "fp32", "offload": "none",
+    "squeeze_after": 0, "freeze": 0, "squeeze_rank": 4, "momentum_correction": 0,
+    "tp_sequence": 0, "tp_wire": "fp32", "offload": "none",
     "attention_over": "gather", "tensorboard": 0, "loss_scale": 0,
     "momentum": .9, "weight_decay": .1}
 
@@ -40,7 +40,7 @@ FORCED = {
     "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
     "bucket": ("size", "block"), "servers": (1, 2, 3), "priority": (0, 1),
     "squeeze": ("topk", "int8", "sign", "power", "demo"), "feedback": (0, 1),
-    "squeeze_after": (0, 2),
+    "squeeze_after": (0, 2), "freeze": (0, 2),
     "scope": ("bucket", "tensor", "model"), "trace": ("on", "off"),
     "attention_over": ("gather", "ring", "heads"),
     "tp_sequence": (0, 1, 2), "tp_wire": ("bf16", "fp16"),
@@ -145,6 +145,8 @@ def draw_squeeze(rng):
                 "density": rng.choice((1e-6, .01, .3, 1)), "momentum": rng.choice((.9, .999))}
     job = {"squeeze": rng.choice(("topk", "int8", "sign", "power")), "wire": "fp32",
            "feedback": rng.choice((0, 1, 1)), "squeeze_after": rng.choice((0, 0, 2))}
+    if job["squeeze"] == "sign" and rng.random() < .5:
+        job |= {"squeeze_after": 0, "freeze": rng.choice((1, 3)), "optimizer": "adamw"}
     if job["squeeze"] == "topk":
         job["density"] = rng.choice((1e-6, .01, .3, 1))
         job["momentum_correction"] = rng.choice((0, 0, 1))

@@ -212,7 +212,8 @@ def _compare_bytes(job, rows, law, column, bounds, what):
     if len(steps) == job["steps"]:
         sums, steps = {"all": sum(sums.values()) / job["steps"]}, {"all"}
     elif column == "bytes_tx" and (is_loose(job) or job["sync"] in ("outer", "zero") and
-                                   job.get("shard") != 3 or job.get("squeeze_after")):
+                                   job.get("shard") != 3 or
+                                   job.get("squeeze_after") or job.get("freeze")):
         return
     for step in steps:
         least, most = (law * bound for bound in bounds)

@@ -165,8 +165,9 @@ SAME_BITS = (
          lambda j: sizes(j)["tp"] > 1 and j.get("tp_sequence")),
     Same("attention_over", ("gather", "ring"), "sequences in pieces (cp)",
          lambda j: sizes(j)["cp"] > 1 and j.get("attention_over") != "heads"),
-    Same("offload", ("none", "disk"), "`local`, `ring`, `allreduce`, `outer`, `zero`",
-         lambda j: j["sync"] not in ("sps", "dps", "dataparallel")),
+    Same("offload", ("none", "disk"),
+         "`local`, `ring`, `allreduce`, `outer`, `zero`, without `freeze`",
+         lambda j: j["sync"] not in ("sps", "dps", "dataparallel") and not j.get("freeze")),
     Same("shard", (2, 3), "`zero`",
          lambda j: j["sync"] == "zero" and j.get("shard") in (2, 3)),
 )

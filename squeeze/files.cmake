@@ -3,7 +3,8 @@ lockstep_library(squeeze
         squeeze/power.c squeeze/cosines.c
   LINKS group config base m)
 lockstep_backend(squeezed
-  FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c
+  FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c
+        squeeze/message_parts.c squeeze/scatter.c squeeze/sums.c
         squeeze/decoupled.c squeeze/residuals.c squeeze/residual_slots.c
         squeeze/units.c
   LINKS squeeze sync law optim group telemetry cluster config base)

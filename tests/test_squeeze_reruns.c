@@ -13,6 +13,7 @@ static void reruns_have_the_same_bits(void **state)
         case_reruns(ways[i]);
     case_reruns(&power_lossy);
     case_reruns(&lossy_sps);
+    case_reruns(&lossy_zero);
 }
 
 int main(void)

@@ -178,12 +178,9 @@ SERVED(lossy_sps, "sps", "squeeze=sign,feedback=0", start_one, .law = law_sps)
 
 // Those that leave the sum of gradients come first.
 static const struct fixture *const ways[] = {
-    &topk,        &topk_shm,         &topk_tensor, &topk_model,
-    &int8,        &int8_shm,         &sign,        &sign_shm,
-    &sign_tensor, &sign_staged,      &power,       &power_shm,
-    &topk_sps,    &topk_dps,         &int8_dps,    &sign_sps,
-    &moving,      &moving_sps,       &topk_zero,   &int8_zero,
-    &sign_zero,   &sign_zero_staged, &moving_zero, &demo,
-    &demo_shm,    &demo_staged,
+    &topk,      &topk_shm,  &topk_tensor, &topk_model,  &int8,     &int8_shm,
+    &sign,      &sign_shm,  &sign_tensor, &sign_staged, &power,    &power_shm,
+    &topk_sps,  &topk_dps,  &int8_dps,    &sign_sps,    &moving,   &moving_sps,
+    &int8_zero, &sign_zero, &moving_zero, &demo,        &demo_shm, &demo_staged,
 };
-enum { WAYS = sizeof ways / sizeof *ways, SUMS = WAYS - 3 };
+enum { WAYS = sizeof ways / sizeof *ways, SUMS = WAYS - 3, SHARDS = 3 };

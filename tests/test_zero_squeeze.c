@@ -81,11 +81,25 @@ static void exact_messages_have_exact_sums(void **state)
     }
 }
 
+// ---- the same on every worker, and in every order of arrival
+
+static void runs_have_the_same_bits(void **state)
+{
+    (void)state;
+    case_replicas(&topk_zero);
+    case_replicas(&sign_zero_staged);
+    case_reruns(&int8_zero);
+    case_reruns(&sign_zero);
+    case_bytes(&topk_zero);
+    case_bytes(&sign_zero_staged);
+}
+
 // ---- what is sent, and what workers keep
 
 // Of forked workers.
 struct kept {
-    float residual[CASE_WORLDS][N], params[N];
+    int world; // that has saved
+    float residual[CASE_WORLDS][N];
 };
 static struct kept *kept;
 
@@ -110,7 +124,7 @@ static int give(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     const struct worker *w = ctx;
     int rank = owner(w, slot);
-    if (rank >= w->world || slot >= sync_slots(w->sync))
+    if (rank >= kept->world)
         return SYNC_ABSENT;
     if (rank >= 0)
         memcpy(v, kept->residual[rank] + off, n * sizeof *v);
@@ -179,6 +193,7 @@ static int fill_body(struct worker *w)
 {
     struct sync_out out;
     worker_normals(w, 1);
+    kept->world = w->world;
     return worker_step(w, 1, &out) || sync_save(w->sync, keep, w) ? -1 : 0;
 }
 
@@ -187,8 +202,9 @@ static int pass_on_body(struct worker *w)
 {
     if (sync_load(w->sync, give, w) || cluster_barrier(w->cluster))
         return -1;
-    memset(kept->residual[w->rank], 0, sizeof kept->residual[0]);
-    return sync_save(w->sync, keep, w);
+    if (w->rank == 0)
+        memset(kept->residual, 0, sizeof kept->residual);
+    return cluster_barrier(w->cluster) || sync_save(w->sync, keep, w) ? -1 : 0;
 }
 
 static void residuals_go_to_the_ring_and_back(void **state)
@@ -208,6 +224,39 @@ static void residuals_go_to_the_ring_and_back(void **state)
         assert_memory_equal(before, kept->residual, sizeof before);
         assert_true(before[2][N - 1] != 0 || before[2][N - 2] != 0);
     }
+}
+
+// In a world of two after one of three, worker 0 takes two residuals, and all
+// are multiplied by 2/3.
+static void another_world_divides_the_residuals(void **state)
+{
+    (void)state;
+    static float before[CASE_WORLDS][N];
+    struct setup s = large(3);
+    assert_int_equal(world_run(&sign_zero, &s, fill_body, NULL), 0);
+    memcpy(before, kept->residual, sizeof before);
+    s.world = 2;
+    assert_int_equal(world_run(&sign_zero, &s, pass_on_body, NULL), 0);
+    for (size_t i = 0; i < N; i++) {
+        float two = before[0][i] + before[2][i], third = 2.0f / 3;
+        assert_true(kept->residual[0][i] == two * third);
+        assert_true(kept->residual[1][i] == before[1][i] * third);
+    }
+}
+
+static int names_body(struct worker *w)
+{
+    static const char *const want[] = {"exp_avg", "exp_avg_sq",
+                                       "residual_of_worker_0",
+                                       "residual_of_worker_1"};
+    return worker_has_slots(w, want, 4);
+}
+
+static void residuals_are_slots(void **state)
+{
+    (void)state;
+    struct setup s = {.world = 2, .n = 10};
+    assert_int_equal(world_run(&sign_zero, &s, names_body, NULL), 0);
 }
 
 // ---- malformed messages
@@ -258,8 +307,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_messages_have_exact_sums),
+        cmocka_unit_test(runs_have_the_same_bits),
         cmocka_unit_test(what_is_sent_and_kept_is_all),
         cmocka_unit_test(residuals_go_to_the_ring_and_back),
+        cmocka_unit_test(another_world_divides_the_residuals),
+        cmocka_unit_test(residuals_are_slots),
         cmocka_unit_test(malformed_messages_are_refused),
     };
     return cmocka_run_group_tests(tests, share_pages, NULL);

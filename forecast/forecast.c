@@ -42,14 +42,20 @@ static struct flows flows_of(const struct forecast_job *j,
     }
     double gather = out[GROUP_ALL_GATHER] * per_byte / (once + again);
     double part = hops / s->world * per_byte; // seconds a byte, one direction
-    double latency = hops * link->alpha_s;
+    double latency = hops * link->alpha_s, first = latency;
+    double each = (double)s->sum_bytes; // of a gradient
+    if (s->messages) {
+        first = link->alpha_s; // all at once
+        each = (double)s->messages * s->world / j->params;
+    }
     return (struct flows){
-        .sums_s = passes * latency + out[GROUP_REDUCE_SCATTER] * per_byte,
+        .sums_s =
+            passes * first +
+            (out[GROUP_REDUCE_SCATTER] + out[GROUP_ALL_TO_ALL]) * per_byte,
         .gathers_s = forwards * latency + gather * once,
         .again_s = lends ? s->micro * latency + gather * again : 0,
         .norm_s = 2 * latency + out[GROUP_ALL_REDUCE] * per_byte,
-        .last_s = latency + part * (double)s->sum_bytes *
-                                (sums ? j->embeddings : late(j)),
+        .last_s = first + part * each * (sums ? j->embeddings : late(j)),
         .first_s = latency + part * (double)s->param_bytes * j->embeddings,
     };
 }

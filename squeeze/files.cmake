@@ -3,7 +3,8 @@ lockstep_library(squeeze
         squeeze/power.c squeeze/cosines.c
   LINKS group config base m)
 lockstep_backend(squeezed
-  FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c
+  FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c
+        squeeze/message_parts.c squeeze/scatter.c squeeze/sums.c
         squeeze/decoupled.c squeeze/residuals.c squeeze/residual_slots.c
         squeeze/units.c
   LINKS squeeze sync law optim group telemetry cluster config base)
@@ -16,16 +17,17 @@ lockstep_test(squeeze LINKS squeeze)
 lockstep_test(power LINKS squeeze)
 lockstep_test(demo LINKS squeeze)
 include(tests/sync_cases.cmake)
-lockstep_test(squeezed LINKS squeezed horovod_ring ps_tests)
-lockstep_test(squeeze_reruns LINKS squeezed horovod_ring ps_tests)
-lockstep_test(squeeze_state LINKS squeezed horovod_ring ps_tests)
-lockstep_test(squeeze_freeze LINKS squeezed horovod_ring ps_tests)
+lockstep_test(squeezed LINKS zero squeezed horovod_ring ps_tests)
+lockstep_test(squeeze_reruns LINKS zero squeezed horovod_ring ps_tests)
+lockstep_test(zero_squeeze LINKS zero squeezed horovod_ring ps_tests)
+lockstep_test(squeeze_state LINKS zero squeezed horovod_ring ps_tests)
+lockstep_test(squeeze_freeze LINKS zero squeezed horovod_ring ps_tests)
 include(tests/long.cmake)
 if(TARGET test_squeezed)
   lockstep_long(squeezed $<TARGET_FILE:test_squeezed>)
   # There are more processes than cores, so waiting threads must not spin.
-  set_tests_properties(squeezed squeeze_reruns squeeze_state squeeze_freeze
-                       PROPERTIES ENVIRONMENT OMP_NUM_THREADS=1)
+  set_tests_properties(squeezed squeeze_reruns squeeze_state zero_squeeze
+                       squeeze_freeze PROPERTIES ENVIRONMENT OMP_NUM_THREADS=1)
 endif()
 if(COMMAND lockstep_fuzz)
   lockstep_fuzz(squeeze LINKS squeeze)

@@ -4,6 +4,7 @@
 // each worker adds up its part of each unit, encodes that sum with a residual
 // of its own, and gathers.
 
+#include "squeeze/message_parts.h"
 #include "squeeze/travel.h"
 
 #include "base/base.h"
@@ -24,6 +25,20 @@ static struct bucket own_part(const struct sync *s, const struct unit *u)
     struct group_chunk c = part_of(s, u, s->job.cluster->rank);
     bool keeps = s->job.settings->feedback;
     return (struct bucket){.off = u->off + c.off, .n = keeps ? c.n : 0};
+}
+
+// What each worker gets a part of, and adds up.
+static struct message_parts parts_of(const struct sync *s, const struct unit *u)
+{
+    const struct squeezed *q = s->state;
+    return (struct message_parts){.ops = q->ops,
+                                  .scratch = q->scratch,
+                                  .off = u->off,
+                                  .n = u->n,
+                                  .grain = 1,
+                                  .bytes = u->bytes,
+                                  .given = u->given,
+                                  .taken = u->messages};
 }
 
 static int open_messages(struct sync *s)
@@ -72,13 +87,9 @@ static int send_to_all(struct sync *s, struct unit *u)
 static int send_parts(struct sync *s, struct unit *u)
 {
     struct squeezed *q = s->state;
+    struct message_parts parts = parts_of(s, u);
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
-    float *x = travel_x(s, u);
-    for (int r = 0; r < s->job.cluster->world; r++) {
-        struct group_chunk c = part_of(s, u, r);
-        encode(s, false, u->off + c.off, x + c.off, c.n,
-               u->given + (size_t)r * u->bytes);
-    }
+    message_parts_encode(s, &parts, travel_x(s, u), NULL);
     span_end(q->lane);
     struct group_vector given = travel_words(s, u, u->given);
     struct group_vector taken = travel_words(s, u, u->messages);
@@ -90,16 +101,16 @@ static int send_parts(struct sync *s, struct unit *u)
 static int send_sum(struct sync *s, struct unit *u)
 {
     struct squeezed *q = s->state;
-    int rank = s->job.cluster->rank, rc = 0;
+    int rank = s->job.cluster->rank, rc;
     struct group_chunk part = part_of(s, u, rank);
+    struct message_parts parts = parts_of(s, u);
     float *sum = q->own_fresh ? q->own_fresh + u->own_at : q->part;
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
     if (q->own_kept)
         memcpy(sum, q->own_kept + u->own_at, part.n * sizeof *sum);
     else
         memset(sum, 0, part.n * sizeof *sum);
-    for (int r = 0; !rc && r < s->job.cluster->world; r++)
-        rc = add(s, u, r, part.n, sum);
+    rc = message_parts_add(s, &parts, sum);
     if (!rc)
         encode(s, true, u->off + part.off, sum, part.n,
                travel_message(u, rank));

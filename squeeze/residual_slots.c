@@ -41,13 +41,20 @@ void residuals_slot_name(const struct sync *s, const struct residuals *r,
                      : optim_slot_name(s->job.optim, slot));
 }
 
+int residuals_read(const struct sync *s, const struct residuals *r,
+                   sync_visit *visit, void *ctx)
+{
+    int slot = worker_slot(s, r, s->job.cluster->rank);
+    return (r->kept && visit(ctx, slot, 0, r->kept, s->job.n)) ||
+                   (r->speed && visit(ctx, slot + 1, 0, r->speed, s->job.n))
+               ? -1
+               : 0;
+}
+
 int residuals_save(struct sync *s, const struct residuals *r, sync_visit *visit,
                    void *ctx)
 {
-    int slot = worker_slot(s, r, s->job.cluster->rank);
-    return slots_of_rule.save(s, visit, ctx) ||
-                   (r->kept && visit(ctx, slot, 0, r->kept, s->job.n)) ||
-                   (r->speed && visit(ctx, slot + 1, 0, r->speed, s->job.n))
+    return slots_of_rule.save(s, visit, ctx) || residuals_read(s, r, visit, ctx)
                ? -1
                : 0;
 }
@@ -55,9 +62,9 @@ int residuals_save(struct sync *s, const struct residuals *r, sync_visit *visit,
 // Adds up the vectors that this worker takes, in `to`: the residuals of
 // workers, or what is `behind` = 1 slot behind them. `one` is a vector that is
 // free between two steps. *by becomes w'/w, by which they are multiplied.
-static int take_vectors(struct sync *s, const struct residuals *r, int behind,
-                        float *to, float *one, sync_visit *visit, void *ctx,
-                        float *by)
+static int take_vectors(const struct sync *s, const struct residuals *r,
+                        int behind, float *to, float *one, sync_visit *visit,
+                        void *ctx, float *by)
 {
     int rc = 0, then = 0, now = s->job.cluster->world;
     size_t n = s->job.n;
@@ -74,16 +81,24 @@ static int take_vectors(struct sync *s, const struct residuals *r, int behind,
     return rc < 0 ? -1 : 0;
 }
 
-int residuals_load(struct sync *s, const struct residuals *r, sync_visit *visit,
-                   void *ctx, float *by)
+int residuals_fill(const struct sync *s, const struct residuals *r,
+                   sync_visit *visit, void *ctx, float *by)
 {
     float same;
     *by = 1;
-    return slots_of_rule.load(s, visit, ctx) ||
-                   (r->kept &&
-                    take_vectors(s, r, 0, r->kept, r->fresh, visit, ctx, by)) ||
+    return (r->kept &&
+            take_vectors(s, r, 0, r->kept, r->fresh, visit, ctx, by)) ||
                    (r->speed && take_vectors(s, r, 1, r->speed, r->fresh_speed,
                                              visit, ctx, &same))
+               ? -1
+               : 0;
+}
+
+int residuals_load(struct sync *s, const struct residuals *r, sync_visit *visit,
+                   void *ctx, float *by)
+{
+    return slots_of_rule.load(s, visit, ctx) ||
+                   residuals_fill(s, r, visit, ctx, by)
                ? -1
                : 0;
 }

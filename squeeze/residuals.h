@@ -71,9 +71,14 @@ void residuals_slot_name(const struct sync *s, const struct residuals *r,
                          int slot, char name[SYNC_SLOT_NAME]);
 int residuals_own_slot(const struct sync *s);
 
-// Visit the optimiser's state and this worker's residual. The strategy visits
-// its own slot. *by becomes w'/w, by which the own slot has to be multiplied.
-// Return 0, or -1 after fail().
+// Visit this worker's residual. *by becomes w'/w. Return 0, or -1 after fail().
+int residuals_read(const struct sync *s, const struct residuals *r,
+                   sync_visit *visit, void *ctx);
+int residuals_fill(const struct sync *s, const struct residuals *r,
+                   sync_visit *visit, void *ctx, float *by);
+
+// The same, with the optimiser's state in s->rule before it. The strategy
+// visits its own slot, which has to be multiplied by *by.
 int residuals_save(struct sync *s, const struct residuals *r, sync_visit *visit,
                    void *ctx);
 int residuals_load(struct sync *s, const struct residuals *r, sync_visit *visit,

@@ -26,8 +26,8 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
         s->bucket_mb = (double)(bucket_usual(n) * sizeof(float)) / mib;
     if (s->shard >= SHARD_GRADS)
         s->bucket = BUCKET_BLOCK;
-    if (!backend_reads(b, "fusion_mb") || s->shard >= SHARD_GRADS)
-        s->fusion_mb = 0;
+    if (!backend_reads(b, "fusion_mb") || s->shard >= SHARD_GRADS || s->squeeze)
+        s->fusion_mb = 0; // messages are of single buckets
     else if (s->fusion_mb == 0 && s->bucket == BUCKET_BLOCK)
         s->fusion_mb = 0; // each bucket travels alone
     else if (s->fusion_mb == 0)

@@ -17,7 +17,8 @@ struct backend;
 //                 (bucket_usual())
 //     fusion_mb   a quarter MiB for each worker, and at least 1 MiB: a fused
 //                 bucket costs 2(world-1) latencies, so it must grow with the
-//                 world; 0 if the backend does not fuse, and for blocks
+//                 world; 0 if the backend does not fuse, for blocks, and with
+//                 squeeze=
 //     servers     one, or one beside each worker, as the backend's row says
 //     update      with servers: "worker", if the wire has 16 bits and a step
 //                 adds the gradients of all workers; else "server". Without

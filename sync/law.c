@@ -196,7 +196,9 @@ static void each_operation(const struct law_step *s, each_fn *each, void *ctx)
             each(s, GROUP_ALL_REDUCE, n, s->sum_bytes, ctx);
             continue;
         }
-        each(s, GROUP_REDUCE_SCATTER, n, (uint64_t)sums * s->sum_bytes, ctx);
+        if (!s->messages)
+            each(s, GROUP_REDUCE_SCATTER, n, (uint64_t)sums * s->sum_bytes,
+                 ctx);
         each(s, GROUP_ALL_GATHER, n,
              (uint64_t)gathered(s, s->count - 1 - i) * s->param_bytes, ctx);
     }
@@ -232,8 +234,10 @@ static void add(const struct law_step *s, enum group_verb v, size_t n,
 void law_step_bytes(const struct law_step *s, int rank, struct group_stats *out)
 {
     struct of_rank r = {rank, out};
+    uint64_t messages = (uint64_t)(s->world - 1) * s->messages;
     *out = (struct group_stats){0};
     each_operation(s, add, &r);
+    group_count(out, GROUP_ALL_TO_ALL, messages, messages);
 }
 
 // All ranks together send each chunk world - 1 times, in each half of a sum.
@@ -251,6 +255,7 @@ double law_step_mean(const struct law_step *s, double out[GROUP_VERBS])
     for (int v = 0; v < GROUP_VERBS; v++)
         out[v] = 0;
     each_operation(s, add_mean, out);
+    out[GROUP_ALL_TO_ALL] += (s->world - 1) * (double)s->messages;
     for (int v = 0; v < GROUP_VERBS; v++)
         all += out[v];
     return all;
@@ -260,6 +265,8 @@ double law_step_hops(const struct law_step *s)
 {
     int sums = s->kind >= SHARD_GRADS ? s->micro : 1;
     int gathers = s->kind >= SHARD_PARAMS ? 2 * s->micro : 1;
-    int norm = 2;
-    return (s->world - 1) * (s->shards ? sums + gathers + norm : 2);
+    int norm = 2, around = s->world - 1;
+    if (s->messages)
+        return 1 + around * (gathers + norm);
+    return around * (s->shards ? sums + gathers + norm : 2);
 }

@@ -93,10 +93,12 @@ struct bucket;
 //     replicas                                               2n - len(r)
 //                                                              - len(r+1)
 //     shard=1      n - len(r)       n - len(r+1)             the norm
+//      squeeze=    (all_to_all)     n - len(r+1)             the norm
 //     shard=2      m times that     n - len(r+1)             the norm
 //     shard=3      m times that     law_gathers() times that the norm
 //
-// Rank r receives what rank r-1 sends.
+// Rank r receives what rank r-1 sends. With squeeze=, an all_to_all of messages
+// takes the place of all reduce_scatters: world - 1 messages, all at once.
 struct law_step {
     int world, micro;
     bool shards;              // else replicas
@@ -105,6 +107,8 @@ struct law_step {
     int count;
     size_t grain;                  // of units and chunks, at least 1
     size_t sum_bytes, param_bytes; // on the wire, for each element
+    size_t messages; // with shards and squeeze=: bytes from a worker to each
+                     // other in a step; else 0
 };
 
 // *out: payload that `rank` sends and receives in a step, in bytes, by verb.

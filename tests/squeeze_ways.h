@@ -4,12 +4,16 @@
 #pragma once
 
 #include "horovod_ring/carriers.h"
+#include "optim/rule.h"
 #include "ps_worker/ps_worker.h"
+#include "squeeze/scatter.h"
 #include "squeeze/squeeze.h"
 #include "squeeze/squeezed.h"
+#include "sync/fusion.h"
 #include "tests/ps_servers.h"
 #include "tests/queue_device.h"
 #include "tests/sync_cases.h"
+#include "zero/zero.h"
 
 #include "base/base.h"
 
@@ -73,6 +77,50 @@ WAY(demo_staged, "squeeze=demo,density=0.05", tcp, .device = queue_device_open,
                                         .few = true};
 FROZEN(frozen, "freeze=1", tcp)
 FROZEN(frozen_late, "freeze=4,scope=tensor", tcp)
+
+// ---- shards of the optimiser's state
+
+static void law_zero(const struct sync_job *job, int rank, int world,
+                     enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    struct bucket *units;
+    struct group_stats stats;
+    int n = fusion_cut(&units, job->buckets, job->nbuckets, 0);
+    (void)wire;
+    CHECK(n > 0);
+    n = fusion_align(units, n, RULE_BLOCK);
+    law_step_bytes(&(struct law_step){.world = world,
+                                      .micro = 1,
+                                      .shards = true,
+                                      .cut = units,
+                                      .count = n,
+                                      .grain = RULE_BLOCK,
+                                      .param_bytes = sizeof(float),
+                                      .messages =
+                                          scatter_bytes(job->settings, world,
+                                                        RULE_BLOCK, units, n)},
+                   rank, &stats);
+    *out = stats.bytes_out;
+    *in = stats.bytes_in;
+    mem_free(units);
+}
+
+#define SHARDED(name, set, carrier, ...)                                       \
+    static const struct fixture name = {.sync = "zero",                        \
+                                        .ops = &sync_zero,                     \
+                                        .carriers = carrier,                   \
+                                        .opts = "slice_kb=1," set,             \
+                                        .few = true,                           \
+                                        __VA_ARGS__};
+SHARDED(all_zero, "squeeze=topk,density=1", tcp, .law = law_zero)
+SHARDED(topk_zero, "squeeze=topk,density=0.05", tcp, .law = law_zero)
+SHARDED(int8_zero, "squeeze=int8", tcp, .law = law_zero)
+SHARDED(sign_zero, "squeeze=sign", shm, .shared = true)
+SHARDED(sign_zero_staged, "squeeze=sign", tcp, .device = queue_device_open,
+        .law = law_zero)
+SHARDED(moving_zero, "squeeze=topk,density=0.05,momentum_correction=1", tcp,
+        .law = law_zero)
+SHARDED(lossy_zero, "squeeze=int8,feedback=0", tcp, .law = law_zero)
 
 // ---- servers
 
@@ -141,9 +189,11 @@ SERVED(lossy_sps, "sps", "squeeze=sign,feedback=0", start_one, .law = law_sps)
 
 // Those that leave the sum of gradients come first.
 static const struct fixture *const ways[] = {
-    &topk,     &topk_shm, &topk_tensor, &topk_model,  &int8,        &int8_shm,
-    &sign,     &sign_shm, &sign_tensor, &sign_staged, &power,       &power_shm,
-    &topk_sps, &topk_dps, &int8_dps,    &sign_sps,    &moving,      &moving_sps,
-    &demo,     &demo_shm, &demo_staged, &frozen,      &frozen_late, &frozen_sps,
+    &topk,        &topk_shm,   &topk_tensor, &topk_model,  &int8,
+    &int8_shm,    &sign,       &sign_shm,    &sign_tensor, &sign_staged,
+    &power,       &power_shm,  &topk_sps,    &topk_dps,    &int8_dps,
+    &sign_sps,    &moving,     &moving_sps,  &int8_zero,   &sign_zero,
+    &moving_zero, &demo,       &demo_shm,    &demo_staged, &frozen,
+    &frozen_late, &frozen_sps,
 };
-enum { WAYS = sizeof ways / sizeof *ways, SUMS = WAYS - 6 };
+enum { WAYS = sizeof ways / sizeof *ways, SUMS = WAYS - 6, SHARDS = 3 };

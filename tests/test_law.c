@@ -342,6 +342,14 @@ static void forecasts_of_shards(void **state)
     assert_int_equal(forecast(&j, zero, &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 3 - 4 * one - 5 * one - norm / 1e8) <
                 1e-6);
+    // messages with a byte for each gradient, all at once
+    step.kind = SHARD_STATE;
+    step.messages = BLOCKS * N / 4;
+    j.backward_s = 2;
+    assert_int_equal(forecast(&j, zero, &links, &f), 0);
+    assert_true(fabs(f.exchange_s - 7.5 * one - norm / 1e8) < 1e-6);
+    assert_true(fabs(f.overlapped_s - 3 - 1.25 * one - norm / 1e8) < 1e-6);
+    assert_true(law_step_hops(&step) == 1 + 3 * 3);
 }
 
 int main(void)

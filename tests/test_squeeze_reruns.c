@@ -10,7 +10,8 @@ static void reruns_have_the_same_bits(void **state)
 {
     (void)state;
     for (int i = 0; i < WAYS; i++)
-        case_reruns(ways[i]);
+        if (i < SUMS - SHARDS || i >= SUMS) // test_zero_squeeze.c has those
+            case_reruns(ways[i]);
     case_reruns(&power_lossy);
     case_reruns(&lossy_sps);
 }

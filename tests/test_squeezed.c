@@ -24,6 +24,8 @@ static void all_entries_give_the_bits_of_local(void **state)
     case_integers(&all_staged);
     case_integers(&all_sps);
     case_integers(&all_dps);
+    case_integers(&all_zero);
+    case_overflow(&all_zero);
     case_overflow(&all_tcp);
     case_overflow(&all_dps);
 }
@@ -47,6 +49,7 @@ static void bytes_are_those_of_the_law(void **state)
     case_bytes(&power_lossy);
     case_bytes(&int8_sps);
     case_bytes(&lossy_sps);
+    case_bytes(&lossy_zero);
 }
 
 static void faults_are_named(void **state)
@@ -54,8 +57,10 @@ static void faults_are_named(void **state)
     (void)state;
     case_missing(&topk);
     case_missing(&sign);
+    case_missing(&int8_zero);
     case_killed(&topk);
     case_killed(&int8_shm);
+    case_killed(&sign_zero);
     case_disagree(&sign);
     case_bcast(&int8);
 }

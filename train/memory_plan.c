@@ -7,7 +7,9 @@
 #include "device/device.h"
 #include "model/part.h"
 #include "optim/offload.h"
+#include "optim/rule.h"
 #include "ps_wire/wire.h"
+#include "squeeze/scatter.h"
 #include "squeeze/squeeze.h"
 #include "squeeze/squeezed.h"
 #include "sync/derive.h"
@@ -90,10 +92,22 @@ static size_t server_part(const struct memory_job *job)
 // worst case. A model of which no units can be cut is refused elsewhere.
 static size_t squeezed(const struct memory_job *job)
 {
+    const struct sync_settings *s = job->settings;
     struct squeeze_unit *units = NULL;
-    int n = shape_units(&job->model->config, job->settings, &units);
+    int n = shape_units(&job->model->config, s, &units);
+    size_t bytes = n < 0 ? 0 : squeezed_memory(s, job->world, units, n);
+    mem_free(units);
+    return bytes;
+}
+
+// The same with shards.
+static size_t scattered(const struct memory_job *job)
+{
+    const struct sync_settings *s = job->settings;
+    struct bucket *units = NULL;
+    int n = shape_shards(&job->model->config, s, &units);
     size_t bytes =
-        n < 0 ? 0 : squeezed_memory(job->settings, job->world, units, n);
+        n < 0 ? 0 : scatter_memory(s, job->world, RULE_BLOCK, units, n);
     mem_free(units);
     return bytes;
 }
@@ -115,7 +129,7 @@ static size_t exchange(const struct memory_job *job, size_t n)
     if (w == 1)
         return 0;
     if (s->squeeze)
-        return squeezed(job);
+        return b->shards ? scattered(job) : squeezed(job);
     if (b->traffic == TRAFFIC_LIBRARY)
         return width * (n - n / w + (narrow ? n : 0));
     if (b->traffic == TRAFFIC_OWNER)

@@ -124,13 +124,22 @@ static int verb_of(const struct backend *b)
                       : (int)GROUP_ALL_REDUCE;
 }
 
-// Returns the step of a backend with shards, without the units.
-static struct law_step shards_step(const struct question *q)
+// Finds the step of a backend with shards, without the units.
+static int shards_step(const struct question *q,
+                       const struct model_config *part, struct law_step *out)
 {
-    struct law_step step =
-        shape_step(q->r, &q->r->settings, q->replicas, q->r->accum);
-    step.sum_bytes = (size_t)q->width;
-    return step;
+    const struct sync_settings *set = &q->r->settings;
+    *out = shape_step(q->r, set, q->replicas, q->r->accum);
+    out->sum_bytes = (size_t)q->width;
+    return shape_scatter(part, set, out);
+}
+
+// The share of steps in which gradients travel whole although squeeze= is
+// given: the first squeeze_after=, or freeze=.
+static double whole_steps(const struct question *q)
+{
+    double first = (double)squeeze_whole_steps(&q->r->settings);
+    return fmin(first / q->r->steps, 1);
 }
 
 static int shards_bytes(const struct question *q,
@@ -139,14 +148,20 @@ static int shards_bytes(const struct question *q,
 {
     int n = model_nblocks(part);
     struct bucket *blocks = mem_alloc((size_t)n, sizeof *blocks);
-    struct law_step step = shards_step(q);
-    if (!blocks)
-        return -1;
-    step.cut = blocks;
-    step.count = shape_blocks(part, blocks, n);
-    law_step_mean(&step, out);
+    struct law_step step;
+    int rc = blocks ? shards_step(q, part, &step) : -1;
+    if (!rc) {
+        double whole[GROUP_VERBS], share = step.messages ? whole_steps(q) : 0;
+        step.cut = blocks;
+        step.count = shape_blocks(part, blocks, n);
+        law_step_mean(&step, out);
+        step.messages = 0;
+        law_step_mean(&step, whole);
+        for (int v = 0; v < GROUP_VERBS; v++)
+            out[v] += share * (whole[v] - out[v]);
+    }
     mem_free(blocks);
-    return 0;
+    return rc;
 }
 
 // The bytes of messages to servers, and from the server beside a worker. Its
@@ -160,15 +175,14 @@ static double served_bytes(const struct question *q,
     return !q->beside ? messages : known ? 2 * (n - 1) / n * messages : NAN;
 }
 
-// The mean of all steps, of which the first send gradients whole.
+// The mean of all steps.
 static int squeezed_step_bytes(const struct question *q,
                                const struct model_config *part,
                                double out[RUN_LAW_VERBS])
 {
     const struct sync_settings *set = &q->r->settings;
     struct squeeze_unit *units = NULL;
-    double first = (double)squeeze_whole_steps(set);
-    double whole = fmin(first / q->r->steps, 1);
+    double whole = whole_steps(q);
     int n = q->row->servers ? 0 : shape_units(part, set, &units);
     if (n < 0)
         return -1;
@@ -282,8 +296,10 @@ static double exchange_s(const struct question *q, double bytes)
     if (read_link(q, &link) || isnan(bytes) ||
         own_hosts(q->r, q->world) < apart)
         return NAN; // no law for servers beside some of the workers
+    struct law_step step;
     if (q->row->shards) {
-        struct law_step step = shards_step(q);
+        if (shards_step(q, q->whole, &step))
+            return NAN;
         return law_step_hops(&step) * link.alpha_s + bytes / link.bytes_per_s;
     }
     const struct sync_settings *set = &q->r->settings;

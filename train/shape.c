@@ -13,9 +13,11 @@
 #include "optim/rule.h"
 #include "pipeline/timetable.h"
 #include "ps_wire/shard.h"
+#include "squeeze/scatter.h"
 #include "squeeze/squeeze.h"
 #include "squeeze/squeezed.h"
 #include "sync/bucket.h"
+#include "sync/fusion.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
 
@@ -230,6 +232,30 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
         // A model in 16 bits gathers its parameters in 16 bits.
         .param_bytes = r->precision == PRECISION_FP32 ? 4 : 2,
     };
+}
+
+int shape_shards(const struct model_config *c, const struct sync_settings *s,
+                 struct bucket **units)
+{
+    struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
+    int n = buckets ? shape_buckets(c, s, buckets, TRAIN_MAX_BUCKETS) : -1;
+    if (n >= 0)
+        n = fusion_cut(units, buckets, n, s->fusion_mb);
+    mem_free(buckets);
+    return n < 0 ? -1 : fusion_align(*units, n, RULE_BLOCK);
+}
+
+int shape_scatter(const struct model_config *c, const struct sync_settings *s,
+                  struct law_step *step)
+{
+    struct bucket *units = NULL;
+    if (!s->squeeze)
+        return 0;
+    int n = shape_shards(c, s, &units);
+    if (n >= 0)
+        step->messages = scatter_bytes(s, step->world, RULE_BLOCK, units, n);
+    mem_free(units);
+    return n < 0 ? -1 : 0;
 }
 
 // accum= is called `micro` in a timetable.

@@ -76,6 +76,17 @@ int shape_squeezed_law(const struct model_config *c, const struct backend *b,
 struct law_step shape_step(const struct run *r, const struct sync_settings *s,
                            int world, int micro);
 
+// Lists in *units the ranges of a model whose gradients a backend with shards
+// sums one by one with shard=1. *s: derived settings. The caller frees them
+// with mem_free(). Returns how many there are, or -1 after fail().
+int shape_shards(const struct model_config *c, const struct sync_settings *s,
+                 struct bucket **units);
+
+// With squeeze=: adds the messages of a model's gradients to *step. 0, or -1
+// after fail().
+int shape_scatter(const struct model_config *c, const struct sync_settings *s,
+                  struct law_step *step);
+
 // shape_pipeline: writes the timetable of a step to *out, by accum= and the
 // mesh. shape_cut: writes to *out the part of the whole model that a stage of
 // it holds. Each returns 0, or -1 after fail().

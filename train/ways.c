@@ -48,7 +48,8 @@ const struct way *way_find(const struct backend *b)
 const struct sync_ops *strategy_find(const struct way *w,
                                      const struct sync_settings *s)
 {
-    return s->squeeze && *w->carriers ? &sync_squeezed : w->strategy;
+    return s->squeeze && w->strategy == &sync_replicas ? &sync_squeezed
+                                                       : w->strategy;
 }
 
 const struct cluster_ops *

@@ -1,6 +1,6 @@
 lockstep_backend(zero
   FILES zero/zero.c zero/blocks.c zero/shards.c
-  LINKS sync rule optim group cluster device base m)
+  LINKS squeezed squeeze sync rule optim group cluster device base m)
 include(tests/long.cmake)
 include(tests/sync_cases.cmake)
 foreach(test zero zero_late zero_order zero_shards)

@@ -15,6 +15,10 @@
 // sent while backward computes. If no thread moves data, or with overlap=0,
 // step() itself waits for all of them.
 //
+// With shard=1 and squeeze= a unit travels as messages (squeeze/scatter.h): an
+// all_to_all takes the place of the reduce_scatter, and step() decodes and adds
+// before it looks at the sums.
+//
 // With shard=2 and 3 the units are the model's blocks. They are in buffers
 // (blocks.h) and are reduce-scattered in every micro-batch. With shard=3 blocks
 // are gathered before the model uses them, and not after the step:
@@ -48,8 +52,8 @@
 #include "group/group.h"
 #include "optim/offload.h"
 #include "optim/segment.h"
+#include "squeeze/scatter.h"
 #include "sync/members.h"
-#include "sync/slots.h"
 #include "zero/blocks.h"
 #include "zero/shards.h"
 
@@ -58,6 +62,7 @@
 
 struct zero {
     struct shards shards;
+    struct scatter scatter;        // of compressed gradients
     struct blocks blocks;          // with lends_grads
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each; or
     struct offload *file;          // the slots are in this file, and
@@ -97,13 +102,26 @@ static int open_slots(struct zero *z, const struct sync_job *job)
     return 0;
 }
 
+static int open_scatter(struct sync *s)
+{
+    struct zero *z = s->state;
+    size_t n = (size_t)z->shards.count;
+    struct bucket *units = mem_alloc(n, sizeof *units);
+    for (size_t i = 0; units && i < n; i++)
+        units[i] = z->shards.units[i].all;
+    int rc =
+        units ? scatter_open(&z->scatter, s, RULE_BLOCK, units, (int)n) : -1;
+    mem_free(units);
+    return rc;
+}
+
 static int zero_open(struct sync *s)
 {
     struct zero *z = s->state;
     const struct sync_job *job = &s->job;
     s->own_update = true;
     s->copy_only = job->copy && !s->copies;
-    if (shards_open(&z->shards, job, RULE_BLOCK) ||
+    if (shards_open(&z->shards, job, RULE_BLOCK) || open_scatter(s) ||
         (s->lends_grads && blocks_open(&z->blocks, s, &z->shards)) ||
         open_slots(z, job))
         return -1;
@@ -115,9 +133,12 @@ static int zero_open(struct sync *s)
         .grain = RULE_BLOCK,
         .largest = z->shards.largest,
         .depth = (size_t)z->shards.count + 2 * BLOCK_BUFFERS,
+        .pairs = z->scatter.ops,
     };
     if (members_open(s, &need))
         return -1;
+    if (z->scatter.ops)
+        s->scale = 1; // messages are not cast
     // Data move while the model computes only if a thread moves them.
     z->late = job->awaits && s->overlap && !s->copies && s->carrier->threaded &&
               s->group->job.thread;
@@ -145,10 +166,15 @@ static int zero_ready(struct sync *s, int b)
     struct zero *z = s->state;
     if (s->lends_grads)
         return blocks_ready(&z->blocks, s->job.nbuckets - 1 - b);
-    const struct unit *u = &z->shards.units[z->next];
+    int i = z->next;
+    const struct unit *u = &z->shards.units[i];
+    if (b == 0)
+        scatter_begin(&z->scatter, s);
     if (s->job.buckets[b].off > u->all.off)
         return 0; // it is not complete yet
     z->next = (z->next + 1) % z->shards.count;
+    if (!z->scatter.whole)
+        return scatter_send(&z->scatter, s, i, z->next == 0, &z->ticket);
     struct group_vector v = group_floats(s->job.grads + u->all.off, u->all.n);
     v.wire = s->job.settings->wire;
     v.scale = s->scale;
@@ -175,6 +201,16 @@ static float *own_grads(const struct sync *s, const struct unit *u)
 {
     const struct zero *z = s->state;
     return s->lends_grads ? z->blocks.sums + u->at : s->job.grads + u->own.off;
+}
+
+// Decodes the sums of this worker's chunks, if they were compressed.
+static int take_sums(struct sync *s)
+{
+    struct zero *z = s->state;
+    for (int i = 0; !z->scatter.whole && i < z->shards.count; i++)
+        if (scatter_take(&z->scatter, s, i, own_grads(s, &z->shards.units[i])))
+            return -1;
+    return 0;
 }
 
 // The sum of squares of the whole gradient, with the same bits on all workers.
@@ -276,7 +312,7 @@ static int zero_step(struct sync *s, const struct sync_in *in,
     struct zero *z = s->state;
     double squares;
     if (group_await(s->group, z->ticket) ||
-        (s->lends_grads && blocks_settle(&z->blocks)) ||
+        (s->lends_grads && blocks_settle(&z->blocks)) || take_sums(s) ||
         add_squares(s, &squares))
         return -1;
     float scale = optim_clip_scale(squares, in->grad_scale / s->scale, in->clip,
@@ -298,6 +334,12 @@ static int zero_step(struct sync *s, const struct sync_in *in,
     if (!s->coming)
         s->stats = s->group->stats;
     return 0;
+}
+
+static void zero_updated(struct sync *s, bool skipped)
+{
+    struct zero *z = s->state;
+    scatter_updated(&z->scatter, skipped);
 }
 
 // This worker's ranges of SYNC_PARAMS or SYNC_GRADS.
@@ -345,16 +387,38 @@ static int visit_slots(struct sync *s, bool changes, sync_visit *visit,
     return 0;
 }
 
+static int zero_slots(const struct sync *s)
+{
+    const struct zero *z = s->state;
+    return residuals_slots(s, &z->scatter.residuals);
+}
+
+static void zero_slot_name(const struct sync *s, int slot,
+                           char name[SYNC_SLOT_NAME])
+{
+    const struct zero *z = s->state;
+    residuals_slot_name(s, &z->scatter.residuals, slot, name);
+}
+
 static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return visit_slots(s, true, visit, ctx);
+    struct zero *z = s->state;
+    float by;
+    return visit_slots(s, true, visit, ctx) ||
+                   residuals_fill(s, &z->scatter.residuals, visit, ctx, &by)
+               ? -1
+               : 0;
 }
 
 static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
 {
+    const struct zero *z = s->state;
     if (s->lends_params && zero_ranges(s, SYNC_PARAMS, visit, ctx))
         return -1;
-    return visit_slots(s, false, visit, ctx);
+    return visit_slots(s, false, visit, ctx) ||
+                   residuals_read(s, &z->scatter.residuals, visit, ctx)
+               ? -1
+               : 0;
 }
 
 static void zero_close(struct sync *s)
@@ -365,13 +429,14 @@ static void zero_close(struct sync *s)
     offload_close(&z->file);
     mem_free(z->sums);
     mem_free(z->gathers);
+    scatter_close(&z->scatter);
     blocks_close(&z->blocks);
     shards_close(&z->shards);
 }
 
 static const struct sync_state_ops state = {
-    .slots = slots_count,
-    .slot_name = slots_name,
+    .slots = zero_slots,
+    .slot_name = zero_slot_name,
     .save = zero_save,
     .load = zero_load,
 };
@@ -391,5 +456,6 @@ const struct sync_ops sync_zero = {
     .open = zero_open,
     .ready = zero_ready,
     .step = zero_step,
+    .updated = zero_updated,
     .close = zero_close,
 };

@@ -19,16 +19,17 @@
 #define OF_UPDATED                                                             \
     OF_ALL, "offload", "mistake_two_updates", "mistake_local_clip"
 
-// Keys of gradients that are compressed (squeeze/).
-#define OF_SQUEEZED                                                            \
-    "squeeze", "density", "scope", "levels", "squeeze_rank", "feedback",       \
-        "momentum_correction", "squeeze_after", "freeze"
+// Keys of gradients that are compressed (squeeze/). OF_ADDED: of messages that
+// are only decoded and added.
+#define OF_ADDED                                                               \
+    "squeeze", "density", "levels", "feedback", "momentum_correction",         \
+        "squeeze_after"
+#define OF_SQUEEZED OF_ADDED, "scope", "squeeze_rank", "freeze"
 
 #define OF_SERVERS                                                             \
-    OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \
-        "backup", "update", "elastic", "priority", "transport", "iface",       \
-        "squeeze", "density", "levels", "feedback", "squeeze_after", "freeze", \
-        "momentum_correction"
+    OF_ALL, OF_ADDED, "wire", "slice_kb", "servers", "server_threads",         \
+        "consistency", "backup", "update", "elastic", "priority", "transport", \
+        "iface", "freeze"
 
 enum {
     TCP = 1 << TRANSPORT_TCP,

@@ -195,6 +195,28 @@ static int check_servers(const struct run *r)
     return 0;
 }
 
+// Refuses what has no sum that each worker could have a part of.
+static int check_shards(const struct run *r)
+{
+    const struct backend *b = backend_find(r->sync);
+    const struct sync_settings *set = &r->settings;
+    if (!b || !b->shards)
+        return 0;
+    if (set->squeeze == SQUEEZE_DEMO)
+        return fail("squeeze=demo has no state of the optimiser that workers "
+                    "could divide; try: sync=ring");
+    if (set->squeeze == SQUEEZE_POWER)
+        return fail("squeeze=power gives every worker the whole sum, and a "
+                    "worker of sync=%s updates with a part of it; try: "
+                    "sync=ring",
+                    r->sync);
+    return set->shard >= SHARD_GRADS
+               ? fail("shard=%d: squeeze=%s needs whole gradients on each "
+                      "worker, and residuals as long; try: shard=1",
+                      set->shard, name_of(r))
+               : 0;
+}
+
 int config_check_squeeze(const struct run *r)
 {
     const struct mesh *m = &r->mesh;
@@ -214,8 +236,9 @@ int config_check_squeeze(const struct run *r)
         return fail("%s=%d: of steps=%d none would be compressed; try: %s=%d",
                     key, after, r->steps, key,
                     freeze ? (r->steps + 4) / 5 : r->steps / 10);
-    return check_servers(r) || check_demo(r) || check_momentum(r) ||
-                   check_freeze(r) || check_travel(r) || check_feedback(r)
+    return check_servers(r) || check_shards(r) || check_demo(r) ||
+                   check_momentum(r) || check_freeze(r) || check_travel(r) ||
+                   check_feedback(r)
                ? -1
                : 0;
 }

@@ -58,6 +58,14 @@ def names_of(backends, which):
     return ",".join(b["name"] for b in backends if b[which])
 
 
+def compresses(backend, settings):
+    """Whether a backend can compress gradients by squeeze=."""
+    adds = backend["servers"] or backend["shards"]
+    return "squeeze" in backend["keys"] and \
+        not (adds and settings["squeeze"] in ("power", "demo")) and \
+        not (backend["shards"] and settings["shard"] != "1")
+
+
 def read_size(key, text):
     """Bytes of a text such as 2gb, 900MB, 24g or 1.5gib."""
     powers = {"k": 1, "m": 2, "g": 3, "t": 4}

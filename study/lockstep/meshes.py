@@ -17,7 +17,8 @@ import dataclasses
 import itertools
 import typing
 
-from .forecast import GPU_NOTE, divided, marks, memory_head, memory_row, mesh_of, threads
+from .forecast import (GPU_NOTE, compresses, divided, marks, memory_head, memory_row,
+                       mesh_of, threads)
 
 BEST = 10  # rows of the table
 STAGES, MICRO = 64, 4096  # the most (pipeline/timetable.h)
@@ -187,14 +188,14 @@ class Search:
                 continue
             if (cut and not b["parts"] or  # it can train only whole models
                     # messages are for whole replicas
-                    squeezed and (cut or "squeeze" not in b["keys"]) or
+                    squeezed and (cut or not compresses(b, self.settings)) or
                     # no replicas to share the shards
                     b["shards"] and not replicas and "sync" not in self.asked):
                 continue
             shards = [1]
             if b["shards"] and "shard" in self.asked:
                 shards = [int(self.settings["shard"])]
-            elif b["shards"] and not cut:
+            elif b["shards"] and not cut and not squeezed:
                 shards = range(1, PARTS + 1)
             for shard in shards:
                 self._try_backend(mesh, b, shard)

@@ -15,8 +15,8 @@ import tempfile
 from . import gpu_step, meshes
 from .core import Core, key, key_help, own_words
 from .files import Error, number, read_csv, read_json, visible
-from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names_of, place,
-                       read_backends, read_size, read_workers, refuse_pieces, threads)
+from .forecast import (BYTES, GPU_NOTE, compresses, memory_head, memory_rows, mesh_of, names_of,
+                       place, read_backends, read_size, read_workers, refuse_pieces, threads)
 from .places import program
 
 ALL = "lockstep predict --help"
@@ -346,8 +346,7 @@ class Ways:
         """With squeeze=, takes only the backends that compress gradients, and refuses
         others if the user `named` them."""
         squeeze = self.q.settings["squeeze"]
-        able = [b for b in self.ways if "squeeze" in b["keys"] and
-                not (b["servers"] and squeeze in ("power", "demo"))]
+        able = [b for b in self.ways if compresses(b, self.q.settings)]
         other = next((b for b in self.ways if b not in able), None)
         if named and other:
             raise Error(f"predict: sync={other['name']} cannot compress gradients by "

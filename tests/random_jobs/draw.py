@@ -214,7 +214,7 @@ def draw_way(rng, layers, emulated=False):
         job["fusion_mb"] = .001
     if sync in ("sps", "dps"):
         job |= draw_servers(rng, sync)
-    if sync in ("ring", "allreduce", "sps", "dps") and rng.random() < .4:
+    if sync in ("ring", "allreduce", "sps", "dps", "zero") and rng.random() < .4:
         job |= draw_squeeze(rng)
     if job.get("squeeze") and sync in ("sps", "dps"):
         job |= {"update": "worker", "consistency": "bsp", "elastic": 0, "backup": 0}

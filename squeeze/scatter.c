@@ -1,0 +1,160 @@
+// scatter.c - each worker adds up the messages of its own part.
+
+#include "squeeze/scatter.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "telemetry/span.h"
+
+#include <string.h>
+
+// The largest part of a range of n elements, which is the first.
+static size_t largest(size_t n, size_t grain, int world)
+{
+    return group_chunk(n, grain, world, 0).n;
+}
+
+static size_t message(const struct sync_settings *s, int world, size_t grain,
+                      size_t n)
+{
+    return squeeze_find(s->squeeze)->bytes(s, largest(n, grain, world));
+}
+
+size_t scatter_bytes(const struct sync_settings *s, int world, size_t grain,
+                     const struct bucket *ranges, int n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += message(s, world, grain, ranges[i].n);
+    return bytes;
+}
+
+static size_t scratch_bytes(const struct sync_settings *s, int world,
+                            size_t grain, const struct bucket *ranges, int n)
+{
+    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
+    size_t most = 0;
+    for (int i = 0; i < n; i++) {
+        size_t part = largest(ranges[i].n, grain, world);
+        most = part > most ? part : most;
+    }
+    return ops->scratch ? ops->scratch(most) : 0;
+}
+
+// All ranges may be under way at once.
+static size_t message_memory(const struct sync_settings *s, int world,
+                             size_t grain, const struct bucket *ranges, int n)
+{
+    return 2 * (size_t)world * scatter_bytes(s, world, grain, ranges, n);
+}
+
+size_t scatter_memory(const struct sync_settings *s, int world, size_t grain,
+                      const struct bucket *ranges, int n)
+{
+    return message_memory(s, world, grain, ranges, n) +
+           scratch_bytes(s, world, grain, ranges, n);
+}
+
+// ---- open and close
+
+// Lays out range i, whose messages begin at `at`. Returns where they end.
+static char *lay_out(struct scatter *c, const struct sync *s, size_t grain,
+                     const struct bucket *range, int i, char *at)
+{
+    size_t world = (size_t)s->job.cluster->world;
+    size_t bytes = message(s->job.settings, (int)world, grain, range->n);
+    for (size_t r = 0; r < world; r++)
+        c->words[(size_t)i * world + r] = bytes / sizeof(float);
+    c->ranges[i] = (struct message_parts){.ops = c->ops,
+                                          .scratch = c->scratch,
+                                          .off = range->off,
+                                          .n = range->n,
+                                          .grain = grain,
+                                          .bytes = bytes,
+                                          .given = at,
+                                          .taken = at + world * bytes};
+    return at + 2 * world * bytes;
+}
+
+int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
+                 const struct bucket *ranges, int n)
+{
+    const struct sync_settings *set = s->job.settings;
+    int world = s->job.cluster->world;
+    c->ops = squeeze_find(set->squeeze);
+    c->whole = true;
+    if (!c->ops)
+        return 0;
+    size_t scratch = scratch_bytes(set, world, grain, ranges, n);
+    c->lane = spans_compute(s->job.spans);
+    c->ranges = mem_alloc((size_t)n, sizeof *c->ranges);
+    c->words = mem_alloc((size_t)n * (size_t)world, sizeof *c->words);
+    c->messages = mem_alloc(message_memory(set, world, grain, ranges, n), 1);
+    c->scratch = mem_alloc(scratch ? scratch : 1, 1);
+    if (!c->ranges || !c->words || !c->messages || !c->scratch)
+        return -1;
+    char *at = c->messages;
+    for (int i = 0; i < n; i++)
+        at = lay_out(c, s, grain, &ranges[i], i, at);
+    return residuals_open(&c->residuals, s);
+}
+
+void scatter_close(struct scatter *c)
+{
+    residuals_close(&c->residuals);
+    mem_free(c->ranges);
+    mem_free(c->words);
+    mem_free(c->messages);
+    mem_free(c->scratch);
+}
+
+// ---- a step
+
+void scatter_begin(struct scatter *c, const struct sync *s)
+{
+    c->whole = !c->ops || s->steps < (uint64_t)s->job.settings->squeeze_after;
+}
+
+// The messages of a range, as words of 4 bytes, which a carrier only moves.
+static struct group_vector words(const struct scatter *c, const struct sync *s,
+                                 int i, char *messages)
+{
+    size_t world = (size_t)s->job.cluster->world;
+    size_t n = world * c->ranges[i].bytes / sizeof(float);
+    struct group_vector v = group_floats((float *)(void *)messages, n);
+    v.lengths = c->words + (size_t)i * world;
+    return v;
+}
+
+int scatter_send(struct scatter *c, struct sync *s, int i, bool last,
+                 uint64_t *ticket)
+{
+    const struct message_parts *p = &c->ranges[i];
+    const struct residuals *r = &c->residuals;
+    span_begin(c->lane, SPAN_COMPRESS, i);
+    message_parts_encode(s, p, residuals_add(r, s->job.grads, p->off, p->n),
+                         r->fresh_speed ? r->fresh_speed + p->off : NULL);
+    span_end(c->lane);
+    struct group_vector given = words(c, s, i, p->given);
+    struct group_vector taken = words(c, s, i, p->taken);
+    taken.awaited = last;
+    return group_all_to_all(s->group, &given, &taken, ticket);
+}
+
+int scatter_take(const struct scatter *c, const struct sync *s, int i,
+                 float *sum)
+{
+    const struct message_parts *p = &c->ranges[i];
+    size_t own = message_parts_chunk(s, p, s->job.cluster->rank).n;
+    span_begin(c->lane, SPAN_COMPRESS, i);
+    memset(sum, 0, own * sizeof *sum);
+    int rc = message_parts_add(s, p, sum);
+    span_end(c->lane);
+    return rc;
+}
+
+void scatter_updated(struct scatter *c, bool skipped)
+{
+    if (!skipped && !c->whole)
+        residuals_keep(&c->residuals);
+}

@@ -1,0 +1,60 @@
+// scatter.h - sums of compressed gradients of which each worker gets only its
+// own part, for strategies in which it updates only that (zero/zero.c).
+//
+//     ready    x = gradients + residual; a message of each part to its owner
+//     step     the owner adds up the messages of its part, and updates with it
+//
+// The sum itself is not compressed, as it is where all workers need it
+// (messages.c). So a worker has a residual of its gradients, and the sum has
+// none. With w workers each sends and receives (w-1) m bytes for a range, where
+// m is the message of its largest part. Messages of every compressor that adds
+// can travel so, those that are gathered elsewhere, too.
+
+#pragma once
+
+#include "squeeze/message_parts.h"
+#include "squeeze/residuals.h"
+
+struct span_lane;
+
+struct scatter {
+    const struct squeeze_ops *ops; // NULL: squeeze=none
+    bool whole;                    // this step's gradients travel whole
+    struct message_parts *ranges;
+    size_t *words; // of a message of each range, for each worker
+    void *messages, *scratch;
+    struct residuals residuals; // zeroed: there are none
+    struct span_lane *lane;
+};
+
+// Prepares for n ranges of the gradients, whose parts are whole grains. With
+// squeeze=none it does nothing. 0, or -1 after fail(); call scatter_close() in
+// both cases.
+int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
+                 const struct bucket *ranges, int n);
+void scatter_close(struct scatter *c);
+
+// A step begins: says whether its gradients travel whole.
+void scatter_begin(struct scatter *c, const struct sync *s);
+
+// Range i of the gradients is complete: posts the messages. 0, or -1 after
+// fail(). last: the caller waits for this ticket next.
+int scatter_send(struct scatter *c, struct sync *s, int i, bool last,
+                 uint64_t *ticket);
+
+// The ticket of range i is complete: `sum` becomes the sum of this worker's
+// part. 0, or -1 after fail().
+int scatter_take(const struct scatter *c, const struct sync *s, int i,
+                 float *sum);
+
+// The step was an update, whose residuals are kept, or has been skipped.
+void scatter_updated(struct scatter *c, bool skipped);
+
+// The law: the bytes of all messages that a worker sends to each other worker
+// in a step, and receives from it.
+size_t scatter_bytes(const struct sync_settings *s, int world, size_t grain,
+                     const struct bucket *ranges, int n);
+
+// Bytes of memory for messages and scratch.
+size_t scatter_memory(const struct sync_settings *s, int world, size_t grain,
+                      const struct bucket *ranges, int n);

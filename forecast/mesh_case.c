@@ -314,9 +314,7 @@ static double updates(const struct mesh_job *job, const struct mesh_case *c,
     const struct run *r = job->run;
     int floats = optim_slots_of((uint32_t)r->optimizer, (float)r->momentum) +
                  params_in_file(job, c);
-    double moved = job->disk > 0
-                       ? 2.0 * (double)sizeof(float) * floats / job->disk
-                       : 0;
+    double moved = job->disk > 0 ? 2.0 * 4 * floats / job->disk : 0;
     return own_params(c, part) * fmax(job->update, moved);
 }
 
@@ -325,10 +323,9 @@ static double updates(const struct mesh_job *job, const struct mesh_case *c,
 static double computes(const struct mesh_job *job, const struct mesh_case *c,
                        const struct part *part, double pipeline_s)
 {
-    double bytes = 2.0 * c->plan.micro * (double)sizeof(float);
-    return params_in_file(job, c)
-               ? fmax(pipeline_s, own_params(c, part) * bytes / job->disk)
-               : pipeline_s;
+    double bytes = 2.0 * 4 * c->plan.micro * own_params(c, part);
+    return params_in_file(job, c) ? fmax(pipeline_s, bytes / job->disk)
+                                  : pipeline_s;
 }
 
 // Predicts the step of one stage: the pipeline of `pipeline_s` seconds, the
@@ -372,8 +369,7 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
         .bucket = set.bucket_mb * 1048576 / sizeof(float),
         .first_bucket = set.first_bucket_mb * 1048576 / sizeof(float),
         .embeddings = (double)layer.off,
-        .compute_s =
-            computes(job, c, part, pipeline_s) + updates(job, c, part),
+        .compute_s = computes(job, c, part, pipeline_s) + updates(job, c, part),
         .backward_s = backward_s,
         .tokens = (double)c->batch * c->plan.micro * job->model.context /
                   pieces_of(c),

@@ -112,7 +112,7 @@ void scatter_close(struct scatter *c)
 
 void scatter_begin(struct scatter *c, const struct sync *s)
 {
-    c->whole = !c->ops || s->steps < (uint64_t)s->job.settings->squeeze_after;
+    c->whole = !c->ops || s->steps < squeeze_whole_steps(s->job.settings);
 }
 
 // The messages of a range, as words of 4 bytes, which a carrier only moves.

@@ -16,6 +16,9 @@
 //                encodes the sum again, with a residual of its own, and sends
 //                it to all: 2(w-1) m, where m is the message of one part
 //
+// Where worker j updates part j only (sync=zero), the sum stays there, whether
+// messages are gathered or sent twice elsewhere: (w-1) m (scatter.h).
+//
 // A compressor is one constant of this type in a file of its own, and a row of
 // config/compressors.def. Its functions only compute: they send nothing, keep
 // nothing and allocate nothing. docs/squeeze.md compares them.

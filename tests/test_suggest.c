@@ -88,7 +88,7 @@ static void terms_of_the_field_are_known(void **state)
         {"num_workers", "docs/limits.md"},
         {"cpu_offload", "try: offload=;"},
         {"offload_param", "try: sync=zero shard=3 offload=disk;"},
-        {"num_experts", "docs/limits.md"},
+        {"expert_parallel_size", "docs/limits.md"},
     };
     for (size_t i = 0; i < sizeof sync / sizeof *sync; i++) {
         assert_int_equal(set("sync", sync[i][0]), -1);

@@ -82,6 +82,8 @@ static int drop_unfit(struct run *r)
         return -1;
     const struct backend *b = backend_row(r->sync);
     bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
+    if (mesh_parts(&r->mesh) > 1)
+        drop_named(r, "squeeze");
     if (mesh_size(&r->mesh, MESH_TP) == 1) {
         drop_named(r, "tp_sequence");
         drop_named(r, "tp_wire");

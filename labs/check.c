@@ -266,7 +266,8 @@ bool lab_clean(struct lab_case *k, const struct lab_run *run)
             lab_want(k, v->rank[r].value == 0, "rank %d of %d returned %d%s%s",
                      r, v->ranks, v->rank[r].value,
                      v->rank[r].error[0] ? ": " : "", v->rank[r].error);
-    clean = clean && lab_want(k, !v->deadlock[0], "%s", v->deadlock);
+    clean = clean &&
+            lab_want(k, !v->deadlock[0], "%d ranks: %s", v->ranks, v->deadlock);
     clean = clean && lab_want(k, !k->fault[0], "%s", k->fault);
     return clean;
 }

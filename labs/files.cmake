@@ -96,4 +96,6 @@ if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
 LOCKSTEP=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep")
   lockstep_long(lab_load ${Python3_EXECUTABLE} tests/labs.py load
                 ${CMAKE_BINARY_DIR}/labs)
+  lockstep_long(lab_arm64 ${Python3_EXECUTABLE} tests/labs_arm64.py)
+  set_property(TEST lab_arm64_long PROPERTY TIMEOUT 10800)
 endif()

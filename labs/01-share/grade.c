@@ -156,20 +156,19 @@ static void same_share(struct lab_case *k, const struct share *s)
         want_step(k, s, step);
 }
 
-// A text with more than 2^32 windows.
 static size_t large_order(const struct share *s, size_t epoch, size_t place)
 {
     return (place + epoch) % s->windows;
 }
 
-static void same_large(struct lab_case *k)
+// A few steps from the one that takes window `at` of the endless sequence.
+static void same_large(struct lab_case *k, size_t windows, size_t at)
 {
-    struct share s = {.windows = lab_pick(k, 5000000000, 9000000000),
+    struct share s = {.windows = windows,
                       .workers = (int)lab_pick(k, 2, 16),
                       .batch = (int)lab_pick(k, 1, 8),
                       .order = large_order};
-    size_t all = (size_t)(s.workers * s.batch);
-    size_t first = lab_pick(k, 4300000000, 4900000000) / all;
+    size_t first = at / (size_t)(s.workers * s.batch);
     for (size_t step = first; step < first + 3; step++)
         want_step(k, &s, step);
 }
@@ -177,11 +176,15 @@ static void same_large(struct lab_case *k)
 static void same(struct lab_case *k)
 {
     for_shares(k, same_share);
-    if (lab_hidden(k))
-        same_large(k);
+    if (lab_hidden(k)) // a text with more than 2^32 windows
+        same_large(k, lab_pick(k, 5000000000, 9000000000),
+                   lab_pick(k, 4300000000, 4900000000));
+    for (int i = 0; i < 2 && lab_hidden(k); i++)     // more than 2^32 epochs
+        same_large(k, 2 * lab_pick(k, 150, 250) + 1, // has no factor 2
+                   lab_pick(k, 4300000000, 4900000000) * 501);
 }
 
-enum { MOST_BYTES = 1000003 };
+enum { MOST_BYTES = 1000003, LONG_BYTES = 32000003 };
 
 struct job {
     size_t bytes;
@@ -193,7 +196,7 @@ struct job {
 // The bytes of a root. Each root has other bytes.
 static const unsigned char *text_of(int root, size_t bytes)
 {
-    static unsigned char text[MOST_BYTES];
+    static unsigned char text[LONG_BYTES];
     for (size_t i = 0; i < bytes; i++)
         text[i] = (unsigned char)(i * 131 + (i >> 8) + (size_t)root + 1);
     return text;
@@ -262,6 +265,14 @@ static void broadcast(struct lab_case *k)
     for (int i = 0; i < 4 && lab_hidden(k); i++) {
         struct cast c = hidden_cast(k);
         copied(k, c.world, c.root, c.bytes);
+    }
+    for (int w = 1; w < 32 && lab_hidden(k); w++)
+        copied(k, (struct lab_world){.workers = w}, w / 2, lab_pick(k, 1, 99));
+    if (lab_hidden(k)) { // the bytes times the pieces are more than 2^32
+        struct lab_world chain = {.workers = 3,
+                                  .alpha_s = 1e-7,
+                                  .bytes_per_s = 1.6e10};
+        copied(k, chain, 1, LONG_BYTES);
     }
 }
 
@@ -336,6 +347,18 @@ static size_t chain_begins(struct lab_world net)
     return (size_t)s;
 }
 
+// A hidden case where it matters how many pieces the chain has, or whether it
+// is the chain: more than a thousand pieces; the least size for a chain, of
+// many workers and of four; two pieces, where three are too many.
+static struct cast narrow_cast(const struct lab_case *k, int i)
+{
+    const int workers[] = {31, (int)lab_pick(k, 28, 31), 4, 3};
+    struct cast c = {.world = lab_drawn(k, workers[i])};
+    c.world.bytes_per_s = 1 / c.world.alpha_s * (i ? 1e4 : 20);
+    c.bytes = i == 0 ? 800000 : i == 3 ? 31000 : chain_begins(c.world);
+    return c;
+}
+
 static void in_time(struct lab_case *k)
 {
     static const struct lab_world nets[] = {
@@ -350,20 +373,12 @@ static void in_time(struct lab_case *k)
                 want_time(k, world, 0, bytes,
                           net ? "seconds_other" : "seconds");
             }
-    for (int i = 0; i < 6 && lab_hidden(k); i++) {
+    for (int i = 0; i < 4 && lab_hidden(k); i++) {
         struct cast c = hidden_cast(k);
-        if (i == 4) { // many pieces
-            c.world = (struct lab_world){.workers = 16,
-                                         .alpha_s = 1e-6,
-                                         .bytes_per_s = 2e7};
-            c.root %= 16;
-            c.bytes += 400000;
-        } else if (i > 4) {
-            c.world.workers = (int)lab_pick(k, 28, 31);
-            c.world.bytes_per_s = 1 / c.world.alpha_s * 1e4;
-            c.root = 0;
-            c.bytes = chain_begins(c.world);
-        }
+        want_time(k, c.world, c.root, c.bytes, "seconds_hidden");
+    }
+    for (int i = 0; i < 4 && lab_hidden(k); i++) {
+        struct cast c = narrow_cast(k, i);
         want_time(k, c.world, c.root, c.bytes, "seconds_hidden");
     }
 }

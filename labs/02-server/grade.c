@@ -16,7 +16,7 @@
 
 enum { MOST_WORKERS = 8, MOST_HIDDEN = 24, STEPS = 3 };
 
-enum kind { INTEGERS, NORMALS, INFINITE, OPPOSITE, TOO_LARGE };
+enum kind { INTEGERS, NORMALS, INFINITE, OPPOSITE, TOO_LARGE, FINITE };
 
 struct run {
     struct job job;
@@ -43,6 +43,8 @@ static float gradient(const struct run *t, int step, int rank, size_t i)
         return rank ? -INFINITY : INFINITY;
     if (odd && t->kind == TOO_LARGE)
         return 3e38f;
+    if (odd && t->kind == FINITE && rank == 0) // lr times it is not
+        return 2e38f;
     if (t->kind == NORMALS)
         return (float)rng_normal(rng_key((uint64_t)step, (uint64_t)rank), i);
     return (float)(840 * (rank + 1) * (1 + (int)(i % 13)));
@@ -256,9 +258,11 @@ static void overflow(struct lab_case *k)
     for (int w = 2; w <= 5; w++)
         for (enum kind kind = INFINITE; kind <= TOO_LARGE; kind++)
             run_kind(k, usual(w), job_of(100), kind);
-    for (int i = 0; i < 3 && lab_hidden(k); i++) {
+    for (int i = 0; i < 4 && lab_hidden(k); i++) {
         struct job job = hidden_job(k, &world);
-        run_kind(k, world, job, (enum kind)(INFINITE + i));
+        enum kind kind = (enum kind)(INFINITE + i);
+        job.lr = kind == FINITE && LAB_RULE == 0 ? 2 : job.lr;
+        run_kind(k, world, job, kind);
     }
 }
 

@@ -105,9 +105,13 @@ static void conserve(struct lab_case *k)
     for (int i = 0; i < 3 && lab_hidden(k); i++)
         want_conserved(k, lab_pick(k, 1001, 9000), lab_pick(k, 1, 200), 6,
                        80 * (i - 1));
-    if (lab_hidden(k)) // an index of 16 bits is too short
-        want_conserved(k, lab_pick(k, 70000, 90000), lab_pick(k, 300, 400), 1,
-                       0);
+    if (lab_hidden(k)) // 20 bits are too short for an index
+        want_conserved(k, lab_pick(k, 1050000, 1200000), lab_pick(k, 300, 400),
+                       1, 0);
+    if (lab_hidden(k)) { // all are sent
+        size_t n = lab_pick(k, 1001, 2000);
+        want_conserved(k, n, n, 2, 0);
+    }
 }
 
 // Whether the contract sends x at i rather than y at j, if they are equal in
@@ -258,7 +262,7 @@ static const struct lab_run *ran(struct lab_case *k, struct job *j)
         if (lab_failed(k))
             return NULL;
         for (size_t i = 0; i < j->n; i++) // old contents must not matter
-            j->of[r].sum[i] = NAN;
+            j->of[r].sum[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -7;
         fill(j, r);
     }
     const struct lab_run *run =

@@ -150,13 +150,12 @@ static void round_trip(struct lab_case *k)
 {
     if (lab_hidden(k))
         round_hidden(k);
-    for (int s = 0; s < 3; s++)
-        for (int saves = 0; saves <= 12; saves++) {
-            struct disk *d = disk_with(k, saves, sizes[s]);
-            if (!d || !want_one(k, d, saves, saves, sizes[s], "no crash"))
-                return crash_free(&d);
-            crash_free(&d);
-        }
+    for (int i = 0; i < 3 * 13 && !lab_failed(k); i++) {
+        struct disk *d = disk_with(k, i % 13, sizes[i / 13]);
+        if (d)
+            want_one(k, d, i % 13, i % 13, sizes[i / 13], "no crash");
+        crash_free(&d);
+    }
 }
 
 // The next process must find a whole checkpoint, and a disk on which it can
@@ -180,9 +179,7 @@ struct loss {
 static bool is_lost(const void *ctx, int i)
 {
     const struct loss *l = ctx;
-    if (l->by_mask)
-        return l->mask >> i & 1;
-    return rng_u64(l->seed, (uint64_t)i) & 1;
+    return (l->by_mask ? l->mask >> i : rng_u64(l->seed, (uint64_t)i)) & 1;
 }
 
 // Shows the student what led to the first failure: the calls, and what the
@@ -231,7 +228,7 @@ static void want_found(struct lab_case *k, struct disk *after, void *arg)
 
 // Tries all states that a loss of power can leave. If saved == 0, `new` was
 // saved.
-static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
+static void lose_power(struct lab_case *k, const struct disk *d, int saved,
                        int old, int new, size_t bytes, long call)
 {
     struct found f = {saved == 0 ? new : old, new, bytes, ""};
@@ -239,7 +236,6 @@ static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
              "power lost %s call %ld of save, %d pending",
              saved == 0 ? "after the last" : "before", call, crash_pending(d));
     for_losses(k, d, want_found, &f);
-    return !lab_failed(k);
 }
 
 // Kills save(new) in its first call, then in its second, and so on until a save
@@ -271,26 +267,25 @@ static void each_call(struct lab_case *k, int old, size_t bytes, bool power)
         }
 }
 
-static void killed(struct lab_case *k)
+static void crashes(struct lab_case *k, bool power)
 {
     for (int s = 0; s < 3; s++)
         for (int old = 0; old <= 2; old++)
-            each_call(k, old, sizes[s], false);
-    for (int old = 1; old <= 3 && lab_hidden(k) && !lab_failed(k); old++) {
+            each_call(k, old, sizes[s], power);
+    for (int old = 1; old <= 2 && lab_hidden(k) && !lab_failed(k); old++) {
         draw_steps(k);
-        each_call(k, old, lab_pick(k, 2, MOST), false);
+        each_call(k, old, lab_pick(k, 2, MOST), power);
     }
+}
+
+static void killed(struct lab_case *k)
+{
+    crashes(k, false);
 }
 
 static void power(struct lab_case *k)
 {
-    for (int s = 0; s < 3; s++)
-        for (int old = 0; old <= 2; old++)
-            each_call(k, old, sizes[s], true);
-    for (int old = 1; old <= 2 && lab_hidden(k) && !lab_failed(k); old++) {
-        draw_steps(k);
-        each_call(k, old, lab_pick(k, 2, MOST), true);
-    }
+    crashes(k, true);
 }
 
 // Sync number `number` of a save fails. If save returns 0 nevertheless, the
@@ -336,6 +331,25 @@ static void want_failures(struct lab_case *k, bool is_full)
     crash_free(&d);
 }
 
+// The disk has space for this many bytes of save 3.
+static void want_full(struct lab_case *k, size_t bytes, size_t space)
+{
+    struct disk *d = lab_failed(k) ? NULL : disk_with(k, 2, bytes);
+    if (!d)
+        return;
+    crash_set_space(d, space);
+    int saved = save(d, 3, bytes), left = saved == 0 ? 3 : 2;
+    char when[96];
+    snprintf(when, sizeof when, "space for %zu of %zu bytes", space, bytes);
+    lab_want(k, saved == -1 || space >= bytes,
+             "%s: checkpoint_save() returned %d, not -1", when, saved);
+    want_one(k, d, left, left, bytes, when);
+    crash_set_space(d, SIZE_MAX);
+    lab_want(k, save(d, 4, bytes) == 0, "%s: the next save failed", when);
+    want_one(k, d, 4, 4, bytes, "a save after the disk was full");
+    crash_free(&d);
+}
+
 static void full(struct lab_case *k)
 {
     want_failures(k, true);
@@ -343,22 +357,10 @@ static void full(struct lab_case *k)
         want_failure(k, number);
     if (lab_hidden(k))
         want_failures(k, false);
-    for (size_t space = 0; space < 320 && !lab_failed(k); space += 20) {
-        struct disk *d = disk_with(k, 2, 300);
-        if (!d)
-            return;
-        crash_set_space(d, space);
-        int saved = save(d, 3, 300);
-        char when[96];
-        snprintf(when, sizeof when, "space for %zu of 300 bytes", space);
-        lab_want(k, saved == -1 || space >= 300,
-                 "%s: checkpoint_save() returned %d, not -1", when, saved);
-        want_one(k, d, saved == 0 ? 3 : 2, saved == 0 ? 3 : 2, 300, when);
-        crash_set_space(d, SIZE_MAX);
-        lab_want(k, save(d, 4, 300) == 0, "%s: the next save failed", when);
-        want_one(k, d, 4, 4, 300, "a save after the disk was full");
-        crash_free(&d);
-    }
+    for (size_t space = 0; space < 320; space += 20)
+        want_full(k, 300, space);
+    for (size_t space = 0; space < 40 && lab_hidden(k); space += 9)
+        want_full(k, lab_pick(k, 40, 63), space);
 }
 
 // How many checkpoints checkpoint_prune(keep) must leave, if there are as many.
@@ -385,12 +387,10 @@ static void want_pruned(struct lab_case *k, int saves, int keep)
              keep);
     want_one(k, d, newest, newest, 300, "after prune");
     size_t stored = crash_stored(d);
-    lab_want(k, stored <= (size_t)kept * 400,
-             "prune(%d) of %d checkpoints of 300 bytes leaves %zu bytes", keep,
-             saves, stored);
-    lab_want(k, stored >= (size_t)kept * 300,
-             "prune(%d) of %d checkpoints of 300 bytes leaves only %zu bytes",
-             keep, saves, stored);
+    lab_want(k, stored >= (size_t)kept * 300 && stored <= (size_t)kept * 400,
+             "prune(%d) of %d checkpoints of 300 bytes leaves %zu bytes, which "
+             "are not those of %d",
+             keep, saves, stored, kept);
     crash_free(&d);
 }
 
@@ -454,11 +454,11 @@ static void want_prune_killed(struct lab_case *k, int keep)
 
 static void prune(struct lab_case *k)
 {
+    int result[2] = {KILLED, KILLED};
     want_older(k);
     for (int keep = 0; keep <= 7; keep++)
         want_pruned(k, 6, keep);
     want_prune_killed(k, 2);
-    int result[2] = {KILLED, KILLED};
     for (long call = 1; result[0] == KILLED && !lab_failed(k); call++) {
         result[1] = KILLED;
         for (long then = 1; result[1] == KILLED && !lab_failed(k); then++)

@@ -19,6 +19,7 @@ struct task {
     struct zero zero; // the first member: its address is that of the task
     struct lab_world world;
     int odd_rank, odd_step; // the worker and step that have it; -1: none
+    int again;              // another such step; -1: none
     float odd;              // its value
 };
 
@@ -32,8 +33,10 @@ static void gradients(const struct zero *z, int rank, int step, const float *p,
             (float)((((int)i * 7 + rank * 5 + step * 3 + seen) % 13 + 13) % 13 -
                     4);
     }
-    if (rank == t->odd_rank && step == t->odd_step)
+    if (rank == t->odd_rank && (step == t->odd_step || step == t->again))
         g[z->n / 2] = t->odd;
+    if (rank == t->odd_rank && step == t->again)
+        g[0] = 3e38f; // of another owner
 }
 
 // A simplified Adam.
@@ -125,7 +128,8 @@ static struct task task_of(int w, size_t n, int steps)
                                   .gradients = gradients,
                                   .update = update},
                          .world = {.workers = w},
-                         .odd_rank = -1};
+                         .odd_rank = -1,
+                         .again = -1};
 }
 
 // Hidden case number i of any test. Case 0 has so many parameters that their
@@ -221,9 +225,13 @@ static void overflow(struct lab_case *k)
     for (int w = 1; w <= 6; w++)
         for (int o = 0; o < 3; o++)
             want_overflow(k, task_of(w, 100, 4), w / 2, o, odd[o]);
-    for (int i = 1; i < 4 && lab_hidden(k); i++)
-        want_overflow(k, hidden_task(k, i), (int)lab_pick(k, 0, 6),
-                      (int)lab_pick(k, 0, 2), odd[i - 1]);
+    for (int i = 1; i < 4 && lab_hidden(k); i++) {
+        struct task t = hidden_task(k, i);
+        t.zero.steps = 6;
+        t.again = i < 3 ? 4 : -1; // what is not finite is there twice
+        want_overflow(k, t, (int)lab_pick(k, 0, 6), (int)lab_pick(k, 0, 2),
+                      odd[i - 1]);
+    }
 }
 
 // Parts are not equally long: a solution that cuts them by another formula

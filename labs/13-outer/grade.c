@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 6, MOST_HIDDEN = 16, MOST_FRAGMENTS = 24 };
+enum { MOST_WORKERS = 6, MOST_HIDDEN = 16, MANY = 24, MOST_FRAGMENTS = 3000 };
 
 struct task {
     struct outer outer;
@@ -37,20 +37,13 @@ static void inner_of(const struct outer *o, int rank, int step, float *p)
     }
 }
 
-static int worker_of(const struct outer *o, const float *p)
+// An inner step of the worker whose parameters are p.
+static void inner(const struct outer *o, int step, float *p)
 {
     const struct task *t = (const struct task *)o;
     int r = 0;
     while (r < MOST_HIDDEN - 1 && t->p[r] != p)
         r++;
-    return r;
-}
-
-// An inner step of the worker whose parameters are p.
-static void inner(const struct outer *o, int step, float *p)
-{
-    const struct task *t = (const struct task *)o;
-    int r = worker_of(o, p);
     lab_compute(t->l[r], t->seconds);
     inner_of(o, r, step, p);
 }
@@ -197,7 +190,7 @@ static struct scene hidden_scene(const struct lab_case *k, int fragments,
                                  int overlap)
 {
     struct scene s = {.world = lab_drawn(k, (int)lab_pick(k, 2, 9))};
-    fragments = fragments ? fragments : (int)lab_pick(k, 1, MOST_FRAGMENTS);
+    fragments = fragments ? fragments : (int)lab_pick(k, 1, MANY);
     int every = fragments + (int)lab_pick(k, 0, 9);
     s.outer = outer_of(lab_pick(k, 100, 900), fragments, every,
                        overlap ? (int)lab_pick(k, 0, (size_t)every - 1) : 0);
@@ -209,8 +202,9 @@ static struct scene hidden_scene(const struct lab_case *k, int fragments,
 }
 
 // Runs a job and checks the parameters. far: by how much a number may differ,
-// relative to its size. 0: nothing where the start is 0, since there one outer
-// step with lr 1 rounds nothing. Returns NULL if the test has failed.
+// relative to its size; below 1e-5 all workers must have the same bits. 0:
+// nothing where the start is 0, since there one outer step with lr 1 rounds
+// nothing. Returns NULL if the test has failed.
 static const struct lab_run *want_scene(struct lab_case *k,
                                         const struct scene *s, double far)
 {
@@ -225,6 +219,12 @@ static const struct lab_run *want_scene(struct lab_case *k,
     for (int r = 0; r < w; r++)
         for (size_t i = 0; i < o->n; i++) {
             double is = (double)t->p[r][i], ought = (double)e.p[r][i];
+            lab_want(k,
+                     far > 1e-5 ||
+                         memcmp(&t->p[r][i], &t->p[0][i], sizeof(float)) == 0,
+                     "%d workers, n = %zu: after an outer step p[%zu] is %.9g "
+                     "on worker %d and %.9g on worker 0",
+                     w, o->n, i, is, r, (double)t->p[0][i]);
             if (far == 0 && first(i) != 0)
                 continue;
             lab_want(k, fabs(is - ought) <= far * (1 + fabs(ought)),
@@ -257,10 +257,8 @@ static void want_rule(struct lab_case *k, size_t n, float lr, float momentum)
         start[i] = ought[i] = first(i);
     for (int step = 1; step <= 5; step++) {
         for (size_t i = 0; i < n; i++) {
-            mean[i] = start[i];
-            expect_step(lr, momentum, mean[i] + 1 + (float)(i % 3), &ought[i],
-                        &v[i]);
-            mean[i] += 1 + (float)(i % 3);
+            mean[i] = start[i] + 1 + (float)(i % 3);
+            expect_step(lr, momentum, mean[i], &ought[i], &v[i]);
         }
         outer_step(lr, momentum, mean, start, velocity, n);
         for (size_t i = 0; i < n; i++)
@@ -296,17 +294,7 @@ static void rule(struct lab_case *k)
 static void want_average(struct lab_case *k, int w, size_t n, int every)
 {
     struct outer o = {n, 1, every, 0, 2 * every, 1, 0, inner};
-    struct lab_world world = {.workers = w};
-    struct task *t;
     want_trained(k, &o, w, 2e-6);
-    if (!trained(k, &world, &o, 1, &t))
-        return;
-    for (int r = 1; r < w; r++)
-        for (size_t i = 0; i < n; i++)
-            lab_want(k, memcmp(&t->p[r][i], &t->p[0][i], sizeof(float)) == 0,
-                     "%d workers, n = %zu: after an outer step p[%zu] is %.9g "
-                     "on worker %d and %.9g on worker 0",
-                     w, n, i, (double)t->p[r][i], r, (double)t->p[0][i]);
 }
 
 static void average(struct lab_case *k)
@@ -360,6 +348,10 @@ static void fragments(struct lab_case *k)
         struct outer o = {n, 24, 2, 0, 2, 0.7f, 0.5f, inner};
         want_trained(k, &o, 2, 1e-4);
     }
+    if (lab_hidden(k)) { // n * 3000 is beyond 2^31
+        struct outer o = {720001, MOST_FRAGMENTS, 3, 0, 3, 0.7f, 0.5f, inner};
+        want_trained(k, &o, 1, 1e-4);
+    }
 }
 
 static void overlap(struct lab_case *k)
@@ -378,6 +370,7 @@ static void overlap(struct lab_case *k)
     if (lab_hidden(k)) { // a byte does not count so many steps
         struct outer o = outer_of(9, 2, 6, 3);
         o.steps = (int)lab_pick(k, 260, 400);
+        o.lr = 1;
         want_trained(k, &o, 2, 1e-4);
     }
 }

@@ -103,6 +103,11 @@ def lines(study):
             if far:
                 yield f"  {short(study, c)}: repeats {a.repeat} and {b.repeat} are ", \
                     far, " apart"
+    for c in study.cells:
+        for k, run in sorted(c.all.items()):
+            if not run.finished:
+                yield f"  {short(study, c)}, repeat {k} was stopped at step " \
+                    f"{run.last_step()} of {run.set['steps']}, so it is left out", None, ""
     yield ("some runs did NOT train the same thing: see above" if different
            else "one run: there is nothing to compare" if len(study.runs) == 1
            else "all comparable runs trained the same thing" if compared

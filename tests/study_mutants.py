@@ -42,6 +42,9 @@ MISTAKES = [
      "for r in self.of(cell)[:1]]).median\n\n    def sent"),
     ("copies/ties", "study.py", "for r in self.of(base) if r.round == run.round",
      "for r in self.of(base)"),
+    # a stopped run that compare does not name
+    ("copies/missing", "fair.py", "for r in study.unfinished]",
+     "for r in study.unfinished[1:]]"),
     # the target rounded down
     ("copies/ties", "study.py", "math.ceil(round(100", "math.floor(round(100"),
     # exposed for wait, and for slowed

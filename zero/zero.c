@@ -182,21 +182,20 @@ static int zero_ready(struct sync *s, int b)
     return group_reduce_scatter(s->group, &v, &z->ticket);
 }
 
-// The parameters of elements [at, at + *n) of this worker's chunk of a unit,
-// which the caller will change; *n becomes how many of them are there. 0, or -1
-// after fail().
+// The parameters of elements [at, at + *n) of this worker's chunk of a unit.
+// *n becomes how many of them are there. `changes`: the caller will write to
+// them. 0, or -1 after fail().
 static int own_params(const struct sync *s, const struct unit *u, size_t at,
-                      size_t *n, float **own)
+                      bool changes, size_t *n, float **own)
 {
     const struct zero *z = s->state;
     if (s->lends_params)
-        return blocks_params(&z->blocks, u->at + at, true, n, own);
+        return blocks_params(&z->blocks, u->at + at, changes, n, own);
     *own = s->job.params + u->own.off + at;
     return 0;
 }
 
 // This worker's chunk of the summed gradient of a unit.
-
 static float *own_grads(const struct sync *s, const struct unit *u)
 {
     const struct zero *z = s->state;
@@ -249,7 +248,7 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
         float *slots[OPTIM_MAX_SLOTS], *params;
         n = u->own.n - at;
         if (offload_take(z->file, z->slots, u->at + at, true, &n, slots) ||
-            own_params(s, u, at, &n, &params))
+            own_params(s, u, at, true, &n, &params))
             return -1;
         segment_update(job->optim, params, slots, own_grads(s, u) + at,
                        u->own.off + at, n, &rule, scale);
@@ -343,7 +342,8 @@ static void zero_updated(struct sync *s, bool skipped)
 }
 
 // This worker's ranges of SYNC_PARAMS or SYNC_GRADS.
-static int zero_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
+static int visit_ranges(struct sync *s, int what, bool changes,
+                        sync_visit *visit, void *ctx)
 {
     const struct zero *z = s->state;
     for (int i = 0; i < z->shards.count; i++) {
@@ -351,12 +351,18 @@ static int zero_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
         for (size_t at = 0, n; at < u->own.n; at += n) {
             float *own = own_grads(s, u) + at;
             n = u->own.n - at;
-            if ((what == SYNC_PARAMS && own_params(s, u, at, &n, &own)) ||
+            if ((what == SYNC_PARAMS &&
+                 own_params(s, u, at, changes, &n, &own)) ||
                 visit(ctx, what, u->own.off + at, own, n))
                 return -1;
         }
     }
     return 0;
+}
+
+static int zero_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
+{
+    return visit_ranges(s, what, true, visit, ctx);
 }
 
 // This worker's ranges of a slot.
@@ -413,7 +419,7 @@ static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
 static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     const struct zero *z = s->state;
-    if (s->lends_params && zero_ranges(s, SYNC_PARAMS, visit, ctx))
+    if (s->lends_params && visit_ranges(s, SYNC_PARAMS, false, visit, ctx))
         return -1;
     return visit_slots(s, false, visit, ctx) ||
                    residuals_read(s, &z->scatter.residuals, visit, ctx)

@@ -61,10 +61,11 @@ static int check_own_keys(const struct run *r)
     return 0;
 }
 
+const char *const config_sum_keys[] = {"fusion_mb", "algorithm", "ctas", NULL};
+
 // Refuses settings of how whole gradients travel.
 static int check_travel(const struct run *r)
 {
-    static const char *const keys[] = {"fusion_mb", "algorithm", "ctas"};
     if (r->settings.wire != DTYPE_F32)
         return fail("wire=%s: squeeze=%s decides how gradients travel; try: "
                     "wire=fp32",
@@ -74,11 +75,11 @@ static int check_travel(const struct run *r)
                     "gradient, which squeeze=%s does not compute; try: "
                     "own_norm=0",
                     name_of(r));
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (is_asked(r, keys[i]))
+    for (int i = 0; config_sum_keys[i]; i++)
+        if (is_asked(r, config_sum_keys[i]))
             return fail("%s= is for sums of whole gradients, and squeeze=%s "
                         "exchanges messages; try: leave it out",
-                        keys[i], name_of(r));
+                        config_sum_keys[i], name_of(r));
     return 0;
 }
 

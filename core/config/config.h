@@ -199,6 +199,10 @@ int config_check_gpu(const struct run *r);
 // Checks squeeze=, and the settings that go with it. 0, or -1 after fail().
 int config_check_squeeze(const struct run *r);
 
+// The keys of how whole gradients are summed, which squeeze= refuses; then
+// NULL.
+extern const char *const config_sum_keys[];
+
 // Whether squeeze= takes a key. True for keys that no compressor has.
 bool config_squeeze_takes(const struct run *r, const char *key);
 

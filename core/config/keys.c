@@ -361,7 +361,7 @@ static const struct key rows[] = {
          "gradients, too; 3: parameters, too"},
 {"backend", "offload", "none", KEY_CHOICE, SET(offload),
  .words = WORDS(OFFLOAD_WORDS),
- .help = "disk: a worker's optimiser state, with shard=3 also its "
+ .help = "disk: a worker's optimiser state, and with shard=3 its "
          "parameters, are in files in out=, read and written in every step: "
          "less memory, the same bits (docs/offload.md)"},
 {"backend", "carrier", NULL, KEY_CHOICE, SET(carrier),

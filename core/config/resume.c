@@ -74,6 +74,17 @@ static int drop_unmeshed(struct run *r)
     return config_set(r, "mesh", mesh);
 }
 
+// Whether this run can compress gradients as the earlier run did.
+static bool can_squeeze(const struct run *r, const struct backend *b)
+{
+    const struct sync_settings *s = &r->settings;
+    bool moments = s->freeze && !backend_takes(b, "freeze", s);
+    bool whole = s->squeeze == SQUEEZE_POWER || s->squeeze == SQUEEZE_DEMO;
+    bool parts = b->shards || b->servers;
+    return mesh_parts(&r->mesh) == 1 && !moments && !(whole && parts) &&
+           !(b->shards && s->shard >= SHARD_GRADS);
+}
+
 // Drops settings that the earlier run had for its backend, compressor or stages
 // and that this run's backend, compressor or mesh cannot use.
 static int drop_unfit(struct run *r)
@@ -82,8 +93,10 @@ static int drop_unfit(struct run *r)
         return -1;
     const struct backend *b = backend_row(r->sync);
     bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
-    if (mesh_parts(&r->mesh) > 1)
+    if (b && !can_squeeze(r, b))
         drop_named(r, "squeeze");
+    for (int i = 0; r->settings.squeeze && config_sum_keys[i]; i++)
+        drop_named(r, config_sum_keys[i]);
     if (mesh_size(&r->mesh, MESH_TP) == 1) {
         drop_named(r, "tp_sequence");
         drop_named(r, "tp_wire");

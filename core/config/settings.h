@@ -33,7 +33,7 @@ enum shard_level { // each includes those above it
     SHARD_GRADS,
     SHARD_PARAMS
 };
-enum offload_kind { OFFLOAD_NONE, OFFLOAD_DISK }; // of the optimiser's state
+enum offload_kind { OFFLOAD_NONE, OFFLOAD_DISK };
 #define OFFLOAD_WORDS "none", "disk"
 enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
 #define CARRIER_WORDS "ring", "library"

@@ -1,4 +1,5 @@
-// offload.h - the optimiser's state in a file instead of memory (offload=disk).
+// offload.h - the optimiser's state, or parameters, in a file instead of memory
+// (offload=disk).
 //
 // The file has pieces: all slots of some elements each. While one is updated,
 // a thread reads the next and writes the one before. So memory holds three:

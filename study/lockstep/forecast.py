@@ -58,10 +58,11 @@ def names_of(backends, which):
     return ",".join(b["name"] for b in backends if b[which])
 
 
-def compresses(backend, settings):
-    """Whether a backend can compress gradients by squeeze=."""
+def compresses(backend, settings, asked):
+    """Whether a backend can compress gradients by squeeze= and the keys asked for."""
     adds = backend["servers"] or backend["shards"]
-    return "squeeze" in backend["keys"] and \
+    keys = {"squeeze"} | {"freeze", "scope", "squeeze_rank"} & set(asked)
+    return keys <= set(backend["keys"]) and \
         not (adds and settings["squeeze"] in ("power", "demo")) and \
         not (backend["shards"] and settings["shard"] != "1")
 

@@ -188,7 +188,7 @@ class Search:
                 continue
             if (cut and not b["parts"] or  # it can train only whole models
                     # messages are for whole replicas
-                    squeezed and (cut or not compresses(b, self.settings)) or
+                    squeezed and (cut or not compresses(b, self.settings, self.asked)) or
                     # no replicas to share the shards
                     b["shards"] and not replicas and "sync" not in self.asked):
                 continue

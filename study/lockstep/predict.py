@@ -346,7 +346,7 @@ class Ways:
         """With squeeze=, takes only the backends that compress gradients, and refuses
         others if the user `named` them."""
         squeeze = self.q.settings["squeeze"]
-        able = [b for b in self.ways if compresses(b, self.q.settings)]
+        able = [b for b in self.ways if compresses(b, self.q.settings, self.q.asked)]
         other = next((b for b in self.ways if b not in able), None)
         if named and other:
             raise Error(f"predict: sync={other['name']} cannot compress gradients by "

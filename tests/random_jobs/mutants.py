@@ -86,7 +86,7 @@ MUTANTS = {
         ("train/compute.c", ".accumulate = a.micro > 0 && !lent,",
          ".accumulate = a.micro > 1 && !lent,")]),
     "mean-over-all-ranks": ("gradients are divided by stages and slices, too", [
-        ("train/loop.c", "1 / ((float)t->replicas * (float)t->run.accum",
+        ("train/setup.c", "1 / ((float)t->replicas * (float)t->run.accum",
          "1 / ((float)t->cluster->world * (float)t->run.accum")]),
     "data-off-by-one": ("a resumed run leaves a batch out", [
         ("train/run_state.c", "    t->position = a.place.position;",
@@ -110,8 +110,8 @@ MUTANTS = {
          "            s->done.places + 1 >= s->ready.places &&\n"
          "            all_have(s, READY, s->placed));", "            true);")]),
     "decay-of-others": ("zero: weight decay is that of a unit's begin", [
-        ("zero/zero.c", "own_grads(s, u) + at, u->own.off + at, n, &rule, scale);",
-         "own_grads(s, u) + at, u->all.off + at, n, &rule, scale);")]),
+        ("zero/zero.c", "u->own.off + at, n, &rule, scale);",
+         "u->all.off + at, n, &rule, scale);")]),
     "table-not-tied": ("the two stages' gradients of the table are not added", [
         ("train/compute.c", "    if (stages_tie(t))\n",
          "    if (t->run.pace.given && stages_tie(t))\n")]),

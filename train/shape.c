@@ -229,8 +229,11 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
         .kind = (enum shard_level)s->shard,
         .grain = RULE_BLOCK,
         .sum_bytes = dtype_bytes(s->wire),
-        // A model in 16 bits gathers its parameters in 16 bits.
-        .param_bytes = r->precision == PRECISION_FP32 ? 4 : 2,
+        // A model in 16 bits gathers its parameters in 16 bits, unless they go
+        // through a copy of the vectors.
+        .param_bytes =
+            r->precision == PRECISION_FP32 || s->staging == STAGING_ALWAYS ? 4
+                                                                           : 2,
     };
 }
 

@@ -81,8 +81,8 @@ static bool can_squeeze(const struct run *r, const struct backend *b)
     bool moments = s->freeze && !backend_takes(b, "freeze", s);
     bool whole = s->squeeze == SQUEEZE_POWER || s->squeeze == SQUEEZE_DEMO;
     bool parts = b->shards || b->servers;
-    return mesh_parts(&r->mesh) == 1 && !moments && !(whole && parts) &&
-           !(b->shards && s->shard >= SHARD_GRADS);
+    return mesh_parts(&r->mesh) == 1 && s->wire == DTYPE_F32 && !moments &&
+           !(whole && parts) && !(b->shards && s->shard >= SHARD_GRADS);
 }
 
 // Drops settings that the earlier run had for its backend, compressor or stages

@@ -254,9 +254,12 @@ static void memory_falls_by_the_law(void **state)
 static void verbs_are_the_laws(void **state)
 {
     (void)state;
-    static const char *const ways[] = {"shard=1 accum=2", "shard=2 accum=4",
-                                       "shard=3 accum=2", "shard=3",
-                                       "shard=1 precision=bf16"};
+    static const char *const ways[] = {"shard=1 accum=2",
+                                       "shard=2 accum=4",
+                                       "shard=3 accum=2",
+                                       "shard=3",
+                                       "shard=1 precision=bf16",
+                                       "shard=1 precision=bf16 staging=always"};
     enum { WAYS = sizeof ways / sizeof *ways };
     struct job j;
     for (int k = 0; k < WAYS; k++) {
@@ -274,7 +277,7 @@ static void verbs_are_the_laws(void **state)
             "$1, i, $i, $(i + 1) } } END { print NR - 1, n }' verbs/verbs.csv");
     assert_ok(&j);
     print_message("%s", j.out);
-    assert_string_equal(j.out, "5 15\n");
+    assert_string_equal(j.out, "6 18\n");
 }
 
 // The blocks of worker 0's spans `gather` in DIR/trace.json, in their order.

@@ -219,6 +219,16 @@ int shape_squeezed_law(const struct model_config *c, const struct backend *b,
     return 0;
 }
 
+// Whether a strategy with shards gathers a model's parameters in 16 bits: one
+// in 16 bits, unless host copies of the vectors are between it and the
+// strategy, as of a GPU's. With shard=3 there are none.
+static bool gathers_narrow(const struct run *r, const struct sync_settings *s)
+{
+    bool copies = s->staging == STAGING_ALWAYS || strcmp(r->device, "cpu");
+    return r->precision != PRECISION_FP32 &&
+           (!copies || s->shard == SHARD_PARAMS);
+}
+
 struct law_step shape_step(const struct run *r, const struct sync_settings *s,
                            int world, int micro)
 {
@@ -229,11 +239,7 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
         .kind = (enum shard_level)s->shard,
         .grain = RULE_BLOCK,
         .sum_bytes = dtype_bytes(s->wire),
-        // A model in 16 bits gathers its parameters in 16 bits, unless they go
-        // through a copy of the vectors.
-        .param_bytes =
-            r->precision == PRECISION_FP32 || s->staging == STAGING_ALWAYS ? 4
-                                                                           : 2,
+        .param_bytes = gathers_narrow(r, s) ? 2 : 4,
     };
 }
 

@@ -54,6 +54,26 @@ static void same_losses(const char *words, int workers)
     job_run(&j, 20, "rm -r cpu cuda");
 }
 
+// The bytes of a last step are those of the law.
+static void bytes_are_the_laws(const char *words)
+{
+    double sent[MAX], all = 0, law;
+    struct job j = {0};
+    run("cuda", words);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(job_column("cuda", "bytes_tx", r, sent, MAX), STEPS);
+        all += sent[STEPS - 1];
+    }
+    job_run(
+        &j, 20,
+        "sed -n 's/.*\"bytes_tx\":[[:space:]]*\\([0-9.]*\\).*/\\1/p' cuda/run.json");
+    assert_int_equal(sscanf(j.out, "%lf", &law), 1);
+    if (all / 2 != law)
+        print_message("%s: %g bytes, the law: %g\n", words, all / 2, law);
+    assert_true(all / 2 == law);
+    job_run(&j, 20, "rm -r cuda");
+}
+
 static void alone(void **state)
 {
     (void)state;
@@ -86,6 +106,11 @@ static void shards(void **state)
     same_losses("sync=zero shard=3 workers=2 layers=2 accum=2 recompute=1 "
                 "verify=2",
                 2);
+    bytes_are_the_laws("sync=zero workers=2 transport=tcp precision=bf16");
+    bytes_are_the_laws("sync=zero shard=2 workers=2 transport=tcp "
+                       "precision=bf16");
+    bytes_are_the_laws("sync=zero shard=3 workers=2 transport=tcp "
+                       "precision=bf16");
     if (!test_long())
         return;
     same_losses("sync=zero shard=3 workers=3 layers=3 overlap=0 clip=0.1", 3);

@@ -64,9 +64,9 @@ static void bytes_are_the_laws(const char *words)
         assert_int_equal(job_column("cuda", "bytes_tx", r, sent, MAX), STEPS);
         all += sent[STEPS - 1];
     }
-    job_run(
-        &j, 20,
-        "sed -n 's/.*\"bytes_tx\":[[:space:]]*\\([0-9.]*\\).*/\\1/p' cuda/run.json");
+    job_run(&j, 20,
+            "tr -dc 'a-z_0-9:,' < cuda/run.json | "
+            "grep -o 'law:bytes_tx:[0-9]*' | tr -dc 0-9");
     assert_int_equal(sscanf(j.out, "%lf", &law), 1);
     if (all / 2 != law)
         print_message("%s: %g bytes, the law: %g\n", words, all / 2, law);

@@ -213,23 +213,29 @@ def loss_seeds(folder):
 
 
 def bandwidth(folder):
+    """Left all steps, right how long those of several workers are held up."""
     rates = {"100mbit": .1, "1gbit": 1, "2.5gbit": 2.5}
+    ways = "ring", "dps", "local"
 
     def words(cell, i, k):
-        return {"backend": cell.settings["sync"], "net": cell.settings["net"],
-                "exchange_s": .03 / (i + 1), "step_us": 50000 - 3000 * i}
-    study = Study(made.study(folder, words, matrix=f"[matrix]\nnet = {', '.join(rates)}\n"
-                             "[cell ring]\nsync = ring\n[cell dps]\nsync = dps\n"))
+        way = cell.settings["sync"]
+        return {"backend": way, "net": cell.settings["net"],
+                "world": 1 if way == "local" else 2, "step_us": 50000 - 3000 * i,
+                "exchange_s": None if way == "local" else .03 / (i + 1)}
+    study = Study(made.study(
+        folder, words, matrix=f"[matrix]\nnet = {', '.join(rates)}\n" + "".join(
+            f"[cell {way}]\nsync = {way}\n" for way in ways)))
     figure = draw(study, "bandwidth")
     held = made.KINDS["exposed"] + made.KINDS["wait"]
     for panel in figure.panels:
         panel.log = "xy"
-    for panel, lines in zip(figure.panels, (
+    for panel, shown, lines in zip(figure.panels, (ways, ways[:2]), (
             lambda i: [50 - 3 * i], lambda i: [(50 - 3 * i) * held, 30 / (i + 1)])):
         lines_are(panel, [(rgb(made.BACKENDS[way]), [
             (rate, lines(3 * w + x)[k]) for x, rate in enumerate(rates.values())])
-            for w, way in enumerate(("ring", "dps")) for k in range(len(lines(0)))],
+            for w, way in enumerate(shown) for k in range(len(lines(0)))],
             "bandwidth")
+    assert {t for *_, t in figure.texts} >= set(ways), figure.texts  # the key
 
 
 def scaling(folder):

@@ -64,7 +64,8 @@ def heatmap_is(study, rows):
 
 
 def bandwidth_is(study, rows):
-    """By the rate of the links: a step, how long it is held up, and the law."""
+    """By the rate of the links: a step; of several workers, how long it is held up, and
+    the law."""
     found = lines_of(rows)
     ways = dict.fromkeys(c.first.json["backend"] for c in study.filled)
 
@@ -73,6 +74,8 @@ def bandwidth_is(study, rows):
         for c in study.filled:
             number, unit = re.fullmatch(r"([\d.]+)([mg])bit", c.first.net).groups()
             values = [study.median(c, m) for m in measures]
+            if c.first.json["world"] == 1 and measures != ["step_s"]:
+                continue
             if c.first.json["backend"] == way and None not in values and sum(values) > 0:
                 got[float(number) / (1000 if unit == "m" else 1)] = 1e3 * sum(values)
         return sorted(got.items())

@@ -232,8 +232,10 @@ def bandwidth(study):
             values = [(r, [study.range(c, m).median for m in measures]) for r, c in group]
             return [(r, 1e3 * sum(v)) for r, v in values if None not in v and sum(v) > 0]
         found += linespoints(ms("step_s"), styles[i][0], name, **style)[:2]
-        found += linespoints(ms("exposed_s_per_step", "wait_s_per_step"), styles[i][0], name,
-                             panel=2, **style)
+        # One worker alone exchanges nothing. The key, in panel 2, has it too.
+        held = ms("exposed_s_per_step", "wait_s_per_step") \
+            if study.first(group[0][1]).world > 1 else []
+        found += linespoints(held, styles[i][0], name, panel=2, **style)
         found.append(Line("line", ms("law_exchange_s"), styles[i][0], f"{name}: law", 2,
                           8 - 6 * (i + 1) / len(groups), 3))
     if not any(li.panel == 2 and li.points for li in found):

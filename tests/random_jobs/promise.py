@@ -110,12 +110,12 @@ ONE_WORKER = (
 # workers are equal: the largest relative difference of the mean loss of a step, and of
 # the change of the parameters until the first exchange; and the smallest number that the
 # wire tells from its neighbours.
-Equal = collections.namedtuple("Equal", "when holds loss change least", defaults=(0,))
+Equal = collections.namedtuple("Equal", "when holds loss change")
 EQUAL_BATCHES = (
     Equal("`precision=bf16`", lambda j: j["precision"] == "bf16", 2e-2, 1e-2),
     Equal("`wire=bf16`", lambda j: j.get("wire") == "bf16", 5e-3, 1e-2),
     Equal("`wire=fp16`, which has steps of 6e-8", lambda j: j.get("wire") == "fp16",
-          5e-3, 2e-3, 1e-7),
+          5e-3, 2e-3),
     Equal("all other jobs", lambda j: True, 1e-4, 1e-4),
 )
 

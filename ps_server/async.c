@@ -246,7 +246,8 @@ static void async_begin(struct server *s)
 }
 
 // A worker that joins begins at the clock of the slowest one. If all are dead,
-// it goes on where the job was.
+// it goes on where the job was. From now on the others wait for it at their
+// end: its first gradient may come after their last ones.
 static void async_welcome(struct server *s, int rank, struct ps_head *h)
 {
     const struct async *a = s->state;
@@ -255,6 +256,7 @@ static void async_welcome(struct server *s, int rank, struct ps_head *h)
     p->pushed = p->clock = least == UINT64_MAX ? a->most : least;
     log_line("server %d: worker rank %d joins at clock %llu", s->job.index,
              rank, (unsigned long long)p->clock);
+    rendezvous_back(s->rendezvous, rank);
     h->round = p->clock + 1;
 }
 

@@ -1,5 +1,6 @@
 // slow_disk.c - makes fsync() of a checkpoint's weights slow, as on a disk that
-// writes a large model: it takes SLOW_DISK_S seconds, or 6. Tests preload it.
+// writes a large model: it takes SLOW_DISK_S seconds, or 6. SLOW_DISK_FILE is
+// (a part of) the name of another file that is slow instead. Tests preload it.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ int fsync(int fd)
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof path - 1);
     path[n > 0 ? n : 0] = '\0';
-    if (strstr(path, "model.safetensors"))
+    const char *slow = getenv("SLOW_DISK_FILE");
+    if (strstr(path, slow ? slow : "model.safetensors"))
         wait_as_long_as_asked();
     return (int)syscall(SYS_fsync, fd);
 }

@@ -74,6 +74,61 @@ static void nothing_is_left_after_the_last_step(void **state)
     }
 }
 
+// Worker 1 comes back while worker 0 is in its last steps, and sends its first
+// gradient after worker 0's last one. Worker 0 waits for it, and for its rows.
+static void who_came_back_is_waited_for(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf rows e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt 2> said.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=20 sync=sps consistency=asp overlap=0 world=2 "
+            "elastic=1 eval=0 save=5 out=rows'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "trainer $w rank=0 inject=delay:10:5000@0 & a=$!; "
+            "trainer $w rank=1 inject=kill:5@1; "
+            "until [ \"$(wc -l < rows/steps.0.csv)\" = 10 ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; "
+            "trainer $w rank=1 inject=delay:1:7000@1 & b=$!; "
+            "until grep -q 'rank 1 joins at clock 9' said.txt; do "
+            "kill -0 $b || exit 1; sleep 0.02; done; "
+            "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb; "
+            "echo $(grep -c ^rows,sps,1, rows/steps.csv) rows",
+            tiny);
+    assert_prints(&j, "ended 0 0");
+    assert_prints(&j, "15 rows"); // steps 1 .. 4 and 10 .. 20
+    // the gradients of both that worker 1 knows of when it ends
+    assert_true(job_summary("rows", "tokens") == 32 * (20 + 15));
+}
+
+// Worker 1 comes back while worker 0, after the last exchange, writes what the
+// run leaves. It has nothing to do but to write this once more, with its own.
+static void who_comes_last_writes_the_results(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf last e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=20 sync=sps consistency=asp world=2 elastic=1 eval=0 "
+            "save=5 out=last'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_FILE=summary.json "
+            "SLOW_DISK_S=5 trainer $w rank=0 & a=$!; "
+            "trainer $w rank=1 inject=kill:5@1; "
+            "until [ -f last/steps.csv ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; "
+            "LOCKSTEP_RESTARTS=1 trainer $w rank=1; rb=$?; "
+            "wait $a; ra=$?; wait; echo ended $ra $rb; lockstep verify last",
+            tiny);
+    assert_prints(&j, "joins a running job after its step 20\n");
+    assert_prints(&j, "ended 0 0");
+    assert_ok(&j);
+}
+
 // Worker 0 came back, trains to the end and saves. The other one waits for it,
 // and does not write the same folder.
 static void who_came_back_saves_alone(void **state)
@@ -290,6 +345,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resumed_runs_go_on_at_the_right_step),
+        cmocka_unit_test(who_came_back_is_waited_for),
+        cmocka_unit_test(who_comes_last_writes_the_results),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
         cmocka_unit_test(who_came_back_saves_alone),
         cmocka_unit_test(the_cause_of_a_loss_is_named),

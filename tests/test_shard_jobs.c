@@ -166,7 +166,7 @@ static void a_checkpoint_goes_there_and_back(void **state)
     static const char *const ways[] = {
         "sync=zero shard=3 workers=4",
         "sync=local workers=1",
-        "sync=zero shard=1 workers=3 transport=tcp",
+        "sync=zero shard=1 workers=3 transport=tcp staging=always",
         "sync=dps workers=2 transport=auto",
         "sync=zero shard=2 workers=2",
         "sync=zero shard=3 workers=1",

@@ -56,9 +56,11 @@ foreach(test train jobs shard_jobs stage_jobs slice_jobs piece_jobs worlds
 endforeach()
 if(TARGET test_save)
   add_library(slow_disk MODULE tests/slow_disk.c)
-  add_dependencies(test_save slow_disk)
-  target_compile_definitions(test_save PRIVATE
-                             SLOW_DISK="$<TARGET_FILE:slow_disk>")
+  foreach(test test_save test_elastic_jobs)
+    add_dependencies(${test} slow_disk)
+    target_compile_definitions(${test} PRIVATE
+                               SLOW_DISK="$<TARGET_FILE:slow_disk>")
+  endforeach()
 endif()
 if(TARGET test_launched)
   add_library(endless_finalize MODULE tests/endless_finalize.c)

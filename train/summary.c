@@ -200,6 +200,29 @@ static int write_summary(const struct trainer *t, const struct rank_report *all)
     return manifest_close(&m, path);
 }
 
+// Gathers the reports of all ranks. An answer without this rank's report is of
+// an exchange that the others made before this worker came back: it keeps what
+// they reported, and makes the next one. *writer becomes the lowest rank that
+// is here.
+static int gather(const struct trainer *t, const struct rank_report *mine,
+                  struct rank_report *all, int *writer)
+{
+    struct cluster *c = t->cluster;
+    struct rank_report *got = mem_alloc((size_t)c->world, sizeof *got);
+    int rc = got ? 0 : -1;
+    while (!rc && !all[c->rank].here) {
+        rc = cluster_allgather(c, mine, got, sizeof *got);
+        for (int r = c->world - 1; !rc && r >= 0; r--) {
+            if (!got[r].here)
+                continue;
+            all[r] = got[r];
+            *writer = r;
+        }
+    }
+    mem_free(got);
+    return rc;
+}
+
 int summary_write(const struct trainer *t)
 {
     struct rank_report mine = {.here = true,
@@ -207,11 +230,9 @@ int summary_write(const struct trainer *t)
                                .peak_bytes = mem_peak(),
                                .memory = t->memory};
     struct rank_report *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
+    int writer = 0;
     memcpy(mine.out, t->axis_out, sizeof mine.out);
-    int rc = all ? cluster_allgather(t->cluster, &mine, all, sizeof *all) : -1;
-    int writer = 0; // the lowest rank that is here
-    while (!rc && !all[writer].here)
-        writer++;
+    int rc = all ? gather(t, &mine, all, &writer) : -1;
     if (!rc && t->cluster->rank == writer)
         rc = steps_merge(t->run.out, t->cluster->world) ||
                      observe_merge(t->run.out) || write_summary(t, all)

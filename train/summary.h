@@ -10,6 +10,8 @@
 
 struct trainer;
 
-// All workers call it. Worker 0 merges the files of all workers in the folder
-// of out= and writes summary.json. Returns 0, or -1 after fail().
+// All workers call it. The lowest rank that is here merges the files of all
+// workers in the folder of out= and writes summary.json. A worker of an elastic
+// job that ends after the others writes both anew. Returns 0, or -1 after
+// fail().
 int summary_write(const struct trainer *t);

@@ -81,8 +81,8 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
 // exchange that lacks its piece counts from now on.
 void rendezvous_heard(struct rendezvous *h, int rank);
 
-// An elastic job's worker that came back trains again. From now on exchanges
-// wait for it, also while it still asks for past ones.
+// An elastic job's worker came back. From now on exchanges wait for it, also
+// while it still asks for past ones.
 void rendezvous_back(struct rendezvous *h, int rank);
 
 // To be called about ten times a second. It logs every 5 s which ranks are

@@ -105,7 +105,12 @@ bool backend_needs_mpi(const struct backend *b, const struct sync_settings *s)
 bool backend_takes(const struct backend *b, const char *key,
                    const struct sync_settings *s)
 {
-    return backend_reads(b, key) &&
-           (strcmp(key, "transport") || s->transport == TRANSPORT_AUTO ||
-            b->transports & 1u << (unsigned)s->transport);
+    // shards of gradients and parameters are vectors in host memory
+    bool lends = backend_reads(b, "shard") && s->shard >= SHARD_GRADS;
+    if (!backend_reads(b, key))
+        return false;
+    if (!strcmp(key, "staging"))
+        return s->staging != STAGING_ALWAYS || !lends;
+    return strcmp(key, "transport") || s->transport == TRANSPORT_AUTO ||
+           b->transports & 1u << (unsigned)s->transport;
 }

@@ -86,8 +86,7 @@ int config_check_backend(const struct run *r, const struct backend *b)
                         "or another sync=",
                         k->name, key_show(k, &r->settings, buf), b->name);
     }
-    if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS &&
-        r->settings.staging == STAGING_ALWAYS)
+    if (!backend_takes(b, "staging", &r->settings))
         return fail("shard=%d works on vectors in host memory; try: "
                     "staging=auto, or shard=1",
                     r->settings.shard);

@@ -286,7 +286,9 @@ def _ask_trainer(folder, words):
 def _state_wrong(facts, step, state):
     """What state.json and config.json say that the run does not."""
     run, resumed = facts.run, facts.resumed and step <= facts.since
-    row = facts.at.get((step, 0))
+    # any worker of an elastic job may have saved, and each counts for itself
+    savers = range(run.world) if facts.elastic else [0]
+    rows = [facts.at.get((step, r)) for r in savers]
     says = {k: number(state.get(k)) for k in ("step", "updates", "epoch",
                                               "windows_of_epoch", *SIZES)}
     tokens = number(state.get("tokens"))  # an older version did not count them
@@ -299,8 +301,9 @@ def _state_wrong(facts, step, state):
     for key in SIZES:
         if says[key] != run.number(f"model.{key}"):
             yield f"{key} is {says[key]:.0f}, run.json has {run.number(f'model.{key}')}"
-    if row and tokens is not None and tokens != row.tokens:
-        yield f"{tokens:.0f} tokens, steps.csv has {row.tokens:.0f}"
+    if all(rows) and tokens is not None and tokens not in (r.tokens for r in rows):
+        yield (f"{tokens:.0f} tokens, steps.csv has "
+               f"{' or '.join(f'{r.tokens:.0f}' for r in rows)}")
     before = [r for r in facts.ranks.get(0, []) if r.step <= step]
     if [r.step for r in before] == list(range(1, step + 1)) and \
             says["updates"] != sum(not r.skipped for r in before):

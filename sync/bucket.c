@@ -14,7 +14,8 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
     int count = 0;
     for (size_t end = n; end > 0; count++) {
         if (count == max)
-            return fail("bucket: %zu elements by %zu need more than %d buckets",
+            return fail("bucket: %zu elements by %zu need more than %d "
+                        "buckets; try: a larger bucket_mb=",
                         n, size, max);
         size_t most = count ? size : first;
         size_t len = end < most ? end : most;

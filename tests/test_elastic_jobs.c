@@ -146,6 +146,33 @@ static void who_came_back_saves_alone(void **state)
     assert_true(job_has("two/checkpoint-800"));
 }
 
+// Worker 0 comes back while worker 1 saves slowly, goes on and saves a later
+// step. It leaves worker 1's unfinished folder alone.
+static void workers_take_turns_to_save(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf turns e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=40 sync=sps consistency=asp world=2 elastic=1 eval=0 "
+            "save=20 out=turns'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=4 trainer $w rank=1 "
+            "inject=delay:10:2000@1 & a=$!; "
+            "trainer $w rank=0 inject=kill:5@0; "
+            "until [ -d turns/.next-20 ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; "
+            "LOCKSTEP_RESTARTS=1 trainer $w rank=0; rb=$?; "
+            "wait $a; ra=$?; wait; echo ended $ra $rb; lockstep verify turns",
+            tiny);
+    assert_prints(&j, "joins a running job after its step 20\n");
+    assert_prints(&j, "ended 0 0");
+    assert_ok(&j);
+    assert_true(job_has("turns/checkpoint-20"));
+}
+
 // No worker can save, so one after the other ends. The job says why.
 static void the_cause_of_a_loss_is_named(void **state)
 {
@@ -349,6 +376,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(who_comes_last_writes_the_results),
         cmocka_unit_test(nothing_is_left_after_the_last_step),
         cmocka_unit_test(who_came_back_saves_alone),
+        cmocka_unit_test(workers_take_turns_to_save),
         cmocka_unit_test(the_cause_of_a_loss_is_named),
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(any_worker_saves),

@@ -51,6 +51,8 @@ static void wrong_settings_are_refused(void **state)
         {"sync=ring workers=2 inject=fail:1@7", "no rank 7 of 2"},
         {"sync=sps workers=2 elastic=1 backup=1", "backup=1 requires"},
         {"sync=dps workers=2 backup=2", "backup=2 of 2 workers"},
+        {"sync=dps workers=2 channels=1024 bucket_mb=0.001",
+         "need more than 4096 buckets; try: a larger bucket_mb="},
         {"sync=dps workers=2 servers=0", "servers=0"},
         {"sync=dps workers=2 servers=9999", "1 .. 4096"},
         {"sync=dps workers=2 curve=/no/such", "lockstep keys /no/such"},

@@ -151,6 +151,25 @@ int folder_hold(const char *path)
     return fd;
 }
 
+int folder_turn(const char *out, double timeout_s)
+{
+    const uint64_t poll_ns = 5000000;
+    uint64_t until = now_ns() + (uint64_t)(timeout_s * 1e9);
+    int fd = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return fail("%s: %s", out, strerror(errno));
+    while (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        if (now_ns() > until) {
+            close(fd);
+            return fail("%s: another worker has been saving for %g s; try: "
+                        "timeout=",
+                        out, timeout_s);
+        }
+        sleep_ns(poll_ns);
+    }
+    return fd; // not all file systems can lock
+}
+
 // Renames a checkpoint that is not held to .old-N.
 static int set_aside(const char *out, int n)
 {

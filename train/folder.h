@@ -43,6 +43,10 @@ int folder_rewind(const char *out, int step);
 // that is returned is closed. -1: there is no such folder.
 int folder_hold(const char *path);
 
+// Waits at most timeout_s until no other process saves in `out`. Returns a
+// descriptor, whose closing ends this process's turn, or -1 after fail().
+int folder_turn(const char *out, double timeout_s);
+
 // Remove all folders out/checkpoint-N but the newest `keep` (0: keep all) and
 // those that are held, and what unfinished saves left. Returns 0, or -1 after
 // fail().

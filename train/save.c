@@ -2,7 +2,8 @@
 //
 // Worker 0 makes the folder .next-STEP, with an empty file for the optimiser's
 // state. (In an elastic job the servers have that state, and the lowest worker
-// that is alive does what is said of worker 0 here.) Every worker that has a
+// that is alive does what is said of worker 0 here. Two workers may take
+// themselves for it for a while, so they take turns.) Every worker that has a
 // part of this state writes its ranges of the file. Then worker 0 writes the
 // other files, fsyncs, renames the folder to checkpoint-STEP, writes its name
 // to the file `latest`, and removes the oldest checkpoints. A kill at any
@@ -35,6 +36,7 @@
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PATH = STATE_PATH };
 
@@ -48,6 +50,9 @@ struct saving {
     char (*text)[SYNC_SLOT_NAME]; // the names of all slots, by number
     const char **slots;
     bool by_ranges; // workers write the parameters in ranges, too
+    bool elastic;
+    double timeout_s;
+    int turn; // folder_turn() + 1; 0: none
     cJSON *state;   // content of state.json, without the hashes
     char *symbols;
 };
@@ -138,7 +143,9 @@ static int describe(struct saving *s, const struct trainer *t)
                          .part = t->config,
                          .nslots = sync_slots(t->sync),
                          .keep = t->run.keep,
-                         .by_ranges = t->share.lends_params || is_part(t)};
+                         .by_ranges = t->share.lends_params || is_part(t),
+                         .elastic = t->settings.elastic,
+                         .timeout_s = t->run.timeout};
     snprintf(s->name, sizeof s->name, "checkpoint-%d", t->step);
     if (text_into(s->out, sizeof s->out, "%s", t->run.out) ||
         text_into(s->next, sizeof s->next, "%s/.next-%d", s->out, t->step) ||
@@ -154,8 +161,12 @@ static int describe(struct saving *s, const struct trainer *t)
 // ---- worker 0's files
 
 // Makes an empty folder with the files into which workers write their ranges.
-static int begin_folder(const struct saving *s)
+static int begin_folder(struct saving *s)
 {
+    if (s->elastic)
+        s->turn = folder_turn(s->out, s->timeout_s) + 1;
+    if (s->elastic && !s->turn)
+        return -1;
     if (folder_make(s->next) ||
         (s->by_ranges && checkpoint_make(s->files.model, &s->config, 0, NULL)))
         return -1;
@@ -198,6 +209,17 @@ static int end_folder(const struct saving *s, const float *params)
     if (write_all(s, params))
         return -1;
     return folder_finish(s->next, s->out, s->name, s->keep);
+}
+
+// Ends a save. If it failed, removes its folder, which may be another worker's
+// if it failed before this worker's turn.
+static void end_save(struct saving *s, int rc)
+{
+    if (rc && (s->turn || !s->elastic))
+        file_remove_folder(s->next);
+    if (s->turn)
+        close(s->turn - 1);
+    s->turn = 0;
 }
 
 // ---- saving without a copy
@@ -303,8 +325,7 @@ static int save_now(struct save *save)
                      together(save, write_rest)
                  ? -1
                  : 0;
-    if (rc && is_writer(save->t))
-        file_remove_folder(save->s.next);
+    end_save(&save->s, is_writer(save->t) ? rc : 0);
     return rc;
 }
 
@@ -314,7 +335,7 @@ static int save_now(struct save *save)
 static int write_copy(void *ctx)
 {
     struct saver *saver = ctx;
-    const struct saving *s = &saver->saving;
+    struct saving *s = &saver->saving;
     size_t n = model_nparams(&s->config);
     struct checkpoint_writer file;
     int rc = begin_folder(s);
@@ -329,8 +350,7 @@ static int write_copy(void *ctx)
     }
     if (!rc)
         rc = end_folder(s, snapshot_vector(saver->copy, 0));
-    if (rc)
-        file_remove_folder(s->next);
+    end_save(s, rc);
     return rc;
 }
 

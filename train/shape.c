@@ -93,25 +93,6 @@ int shape_check_pieces(const struct run *r, const struct model_config *whole)
     return 0;
 }
 
-int shape_check(const struct run *r)
-{
-    struct model_config whole;
-    bool shards = backend_find(r->sync)->shards;
-    if (mesh_parts(&r->mesh) == 1)
-        return 0;
-    if (shape_model(r, &whole) || shape_check_pieces(r, &whole))
-        return -1;
-    return mesh_size(&r->mesh, MESH_TP) > 1 && shards
-               ? shape_check_slices(r, &whole)
-               : 0;
-}
-
-size_t shape_join_bytes(const struct run *r)
-{
-    size_t wire = dtype_bytes((enum dtype)r->tp_wire);
-    return sizeof(float) + (wire < sizeof(float) ? 2 * wire : 0);
-}
-
 int shape_blocks(const struct model_config *c, struct bucket *out, int most)
 {
     int n = 0;
@@ -132,6 +113,44 @@ int shape_buckets(const struct model_config *c, const struct sync_settings *s,
     return bucket_cut(out, most, model_nparams(c),
                       (size_t)ceil(s->first_bucket_mb * elements),
                       (size_t)ceil(s->bucket_mb * elements));
+}
+
+// Whether the gradient of a whole model has few enough buckets.
+static int check_buckets(const struct run *r, const struct model_config *whole)
+{
+    struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
+    int n = buckets ? shape_buckets(whole, &r->settings, buckets,
+                                    TRAIN_MAX_BUCKETS)
+                    : -1;
+    mem_free(buckets);
+    return n < 0 ? -1 : 0;
+}
+
+int shape_check(const struct run *r)
+{
+    struct model_config whole;
+    bool shards = backend_find(r->sync)->shards;
+    bool parts = mesh_parts(&r->mesh) > 1;
+    // a size that is derived is large enough; the file that init= names may be
+    // on the workers' host only
+    bool cuts = r->settings.bucket_mb > 0 && !strcmp(r->init, "random");
+    if (!parts && !cuts)
+        return 0;
+    if (shape_model(r, &whole))
+        return -1;
+    if (!parts)
+        return check_buckets(r, &whole);
+    if (shape_check_pieces(r, &whole))
+        return -1;
+    return mesh_size(&r->mesh, MESH_TP) > 1 && shards
+               ? shape_check_slices(r, &whole)
+               : 0;
+}
+
+size_t shape_join_bytes(const struct run *r)
+{
+    size_t wire = dtype_bytes((enum dtype)r->tp_wire);
+    return sizeof(float) + (wire < sizeof(float) ? 2 * wire : 0);
 }
 
 int shape_decay(const struct model_config *c, struct optim_config *o)

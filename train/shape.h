@@ -29,7 +29,7 @@ int shape_check_slices(const struct run *r, const struct model_config *whole);
 
 // Refuses sequences of fewer tokens than workers that divide them, and fewer
 // heads than workers that exchange heads. Returns 0, or -1 after fail().
-// shape_check() does this, too.
+// shape_check() does this, too, and refuses more buckets than a trainer takes.
 int shape_check_pieces(const struct run *r, const struct model_config *whole);
 int shape_check(const struct run *r);
 

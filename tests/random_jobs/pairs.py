@@ -57,11 +57,16 @@ class Pairs:
                 not ("mesh" in more and more["mesh"] and k == "workers")}
 
     def fill(self, rng):
-        """The line of a case that has pairs that were never drawn, as many as can be put
-        into the job of the last case. None if there are none."""
-        job, story, fixed = self.last.job, self.last.story, {}
+        """The line of a case that has pairs that were never drawn: one, in a job that had
+        one of its values, and as many others as can be put into it. None if there are
+        none."""
         never = self.never()
-        for pair in rng.sample(never, min(TRIES, len(never))):
+        some = rng.sample(never, min(TRIES, len(never)))
+        if not some:
+            return None
+        job = rng.choice(self.jobs[rng.choice(some[0])])
+        story, fixed = self.last.story, {}
+        for pair in some:
             want = dict(value.split("=", 1) for value in pair)
             if any(k in FIXED or fixed.get(k, v) != v for k, v in want.items()):
                 continue

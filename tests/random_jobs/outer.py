@@ -71,6 +71,8 @@ def compare_outer(lockstep, job, out):
     compare_means(rows, other, dict.fromkeys(columns, bound.loss),
                   "one worker with the same batches")
     if not average:
-        # each worker sends its share of the mean, and all round theirs to the same side
-        least = world(job) * HALF_STEP if job.get("wire") == "fp16" else 0
+        # workers send their changes divided by a power of two that is not below their
+        # number (group_scale()), and all round theirs to the same side
+        divisor = 1 << (world(job) - 1).bit_length()
+        least = divisor * HALF_STEP if job.get("wire") == "fp16" else 0
         _check_formula(same, one, bound.change, least)

@@ -19,10 +19,14 @@ RESTARTS = 4  # of a job that signals hit
 ROSE = .7  # nats that the loss of a disturbed elastic job may be above the undisturbed
 
 
+def every_of(job):
+    """The steps from one exchange of the workers to the next."""
+    return job.get("every", 10) if job["sync"] == "outer" else 1
+
+
 def saving(job):
     """A job with checkpoints."""
-    every = job.get("every", 10) if job["sync"] == "outer" else 1
-    return job if job.get("save") else {**job, "save": 2 * every}
+    return job if job.get("save") else {**job, "save": 2 * every_of(job)}
 
 
 def compare_runs(out, other, what):
@@ -173,7 +177,7 @@ def again(case, rng):
     """A run that was resumed loses a worker, which comes back."""
     job = dict(saving(case.job))
     # The end of a run is an exchange of outer's, which a longer run has not there.
-    job["steps"] += -job["steps"] % job.get("every", 1)
+    job["steps"] += -job["steps"] % every_of(job)
     more = {**job, "steps": job["steps"] + rng.randint(3, 12), "restarts": RESTARTS}
     rank = rng.randrange(world(job))
     more["inject"] = f"kill:{rng.randint(1, more['steps'] - job['steps'])}@{rank}"

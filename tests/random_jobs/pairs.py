@@ -7,11 +7,13 @@ can start, the commonest refusal is the reason.
 import collections
 import itertools
 
+from cases import Case
 from draw import MOST_WORKERS
 from promise import sizes, value_of, world
 from story import STORIES
 
 TRIES = 40  # jobs that a pair is put into; pairs that are put into a job
+ROUNDS = 3
 FIXED = ("net", "stages")  # values of these are not put into another job
 
 
@@ -22,6 +24,7 @@ class Pairs:
         self.lockstep = lockstep
         self.counts = collections.Counter()
         self.jobs = collections.defaultdict(list)  # of each value
+        self.refused = collections.Counter()  # how often no job took a pair
         self.last = None  # the case that was taken last
 
     def take(self, case):
@@ -56,30 +59,44 @@ class Pairs:
         return {k: v for k, v in {**job, **more}.items() if v != "" and
                 not ("mesh" in more and more["mesh"] and k == "workers")}
 
+    def _gain(self, job, story, never):
+        """How many pairs that were never drawn a case has."""
+        values = sorted(Case(self.lockstep, story, 0, job).values())
+        return sum(pair in never for pair in itertools.combinations(values, 2))
+
+    def _with(self, pair, job, story):
+        """(job, story) with a pair, or None."""
+        want = dict(value.split("=", 1) for value in pair)
+        story = want.get("story", story)
+        if not want.keys().isdisjoint(FIXED):
+            return None
+        for value in pair:
+            job = self._put(job, value)
+            if isinstance(job, str):
+                return None
+        return (job, story) if STORIES[story].holds(job) else None
+
     def fill(self, rng):
-        """The line of a case that has pairs that were never drawn: one, in a job that had
-        one of its values, and as many others as can be put into it. None if there are
-        none."""
-        never = self.never()
-        some = rng.sample(never, min(TRIES, len(never)))
-        if not some:
+        """The line of a case that has many pairs that were never drawn. Each of TRIES such
+        pairs is put into a job that had one of its values. What has most of them gets
+        others in the same way. Pairs that no job took come last. None if there are none."""
+        never = set(self.never())
+        best, better, most = None, None, 0
+        for _ in range(ROUNDS):
+            some = sorted(never, key=lambda p: (self.refused[p], rng.random()))[:TRIES]
+            put = [self._with(pair, *(best or (rng.choice(self.jobs[rng.choice(pair)]),
+                                               self.last.story))) for pair in some]
+            fine = self.lockstep.accepted([p[0] for p in put if p])
+            for pair, p in zip(some, put):
+                if not p or not fine.pop(0):
+                    self.refused[pair] += 1
+                elif (gain := self._gain(*p, never)) > most:
+                    better, most = p, gain
+            best = better
+        if not best:
             return None
-        job = rng.choice(self.jobs[rng.choice(some[0])])
-        story, fixed = self.last.story, {}
-        for pair in some:
-            want = dict(value.split("=", 1) for value in pair)
-            if any(k in FIXED or fixed.get(k, v) != v for k, v in want.items()):
-                continue
-            put = job
-            for value in pair:
-                put = put if isinstance(put, str) else self._put(put, value)
-            told = want.get("story", story)
-            if not isinstance(put, str) and self.lockstep.accepts(put):
-                job, story, fixed = put, told, fixed | want
-        if not fixed:
-            return None
-        return f"{story}:{rng.randrange(10 ** 6)} " + \
-            " ".join(f"{k}={v}" for k, v in job.items())
+        return f"{best[1]}:{rng.randrange(10 ** 6)} " + \
+            " ".join(f"{k}={v}" for k, v in best[0].items())
 
     def refusal(self, pair):
         """Why no job has both values; "" if some job can."""

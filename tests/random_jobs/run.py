@@ -129,11 +129,17 @@ class Lockstep:
         """The same of one job."""
         return self.plans([job])[0]
 
+    def accepted(self, jobs):
+        """Whether each of some jobs can start. A plan does not know that shared memory
+        ends at an emulated host."""
+        apart = ("hosts=" in job.get("net", "") and job.get("transport") == "shm"
+                 for job in jobs)
+        return [not far and "error" not in plan
+                for far, plan in zip(apart, self.plans(jobs))]
+
     def accepts(self, job):
-        """Whether a job can start. A plan does not know that shared memory ends at an
-        emulated host."""
-        apart = "hosts=" in job.get("net", "") and job.get("transport") == "shm"
-        return not apart and "error" not in self.plan(job)
+        """The same of one job."""
+        return self.accepted([job])[0]
 
     def ask(self, *words):
         """Runs another command. Returns (exit status, output, last line of errors)."""

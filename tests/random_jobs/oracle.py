@@ -192,13 +192,15 @@ def _times_slices(job):
 
 def _plain_steps(job, rows):
     """The steps that send what the law says. A step that is skipped sends less. With
-    shard=3 blocks that an evaluation or verify= gathers are still there in the next
-    step."""
-    found = set(range(1, job["steps"] + 1))
-    found -= {step for (step, _), row in rows.items() if row["skipped"] != "0"}
-    for key in "eval", "verify":
-        if job.get("shard", 1) == 3 and job.get(key):
-            found -= {step + 1 for step in range(job[key], job["steps"], job[key])}
+    shard=3 blocks that an evaluation, verify= or a skipped step has gathered are still
+    there in the next step."""
+    skipped = {step for (step, _), row in rows.items() if row["skipped"] != "0"}
+    found = set(range(1, job["steps"] + 1)) - skipped
+    if job.get("shard", 1) == 3:
+        found -= {step + 1 for step in skipped}
+        for key in "eval", "verify":
+            if job.get(key):
+                found -= {step + 1 for step in range(job[key], job["steps"], job[key])}
     return found
 
 

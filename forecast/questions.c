@@ -147,7 +147,8 @@ static int law_squeezed(const struct forecasts *f, const struct law_words *w,
     if (!set.squeeze)
         return 0;
     sync_derive(&set, b, w->workers, model_nparams(&f->model));
-    return shape_squeezed_law(&f->model, b, &set, w->workers, 0, out);
+    int follow = shape_squeezed_law(&f->model, b, &set, w->workers, 0, out);
+    return follow < 0 ? -1 : 0;
 }
 
 static int about_law(struct forecasts *f, int n, char **words, cJSON *out)

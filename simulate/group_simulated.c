@@ -19,7 +19,7 @@
 static int ring_open(struct group *g)
 {
     struct ring_flow *r = g->state;
-    int rc = ring_flow_open(g, &streams_mpi);
+    int rc = ring_flow_open(g, &streams_mpi_stream);
     if (!contents_travel())
         wire_close(&r->wire); // nothing is added (simulate/ring.c)
     return rc;

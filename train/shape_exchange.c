@@ -96,12 +96,17 @@ double shape_messages(const struct model_config *c,
 
 // A server answers topk with the union of all entries: as many as all workers
 // have sent, if no two are the same, but never more than the gradients.
-static double share_of_whole(const struct model_config *c,
-                             const struct sync_settings *s, int replicas)
+static void serve(const struct model_config *c, const struct sync_settings *s,
+                  int replicas, int apart, struct law *out)
 {
-    double share =
+    double sent =
         shape_messages(c, s) / (sizeof(float) * (double)model_nparams(c));
-    return squeeze_find(s->squeeze)->twice ? share : fmin(1, share * replicas);
+    double back =
+        squeeze_find(s->squeeze)->twice ? sent : fmin(1, sent * replicas);
+    *out = apart ? law_servers(replicas, apart, false) : law_shards(replicas);
+    // of a server's link only the busier direction counts; a host with a server
+    // sends messages and answers
+    out->share *= apart ? back : (sent + back) / 2;
 }
 
 int shape_squeezed_law(const struct model_config *c, const struct backend *b,
@@ -110,16 +115,12 @@ int shape_squeezed_law(const struct model_config *c, const struct backend *b,
 {
     struct squeeze_unit *units = NULL;
     if (b->servers) {
-        apart = b->servers == 1 ? 1 : apart;
-        *out =
-            apart ? law_servers(replicas, apart, false) : law_shards(replicas);
-        out->share *= share_of_whole(c, s, replicas);
-        return 0;
+        serve(c, s, replicas, b->servers == 1 ? 1 : apart, out);
+        return 1;
     }
     int n = shape_units(c, s, &units);
-    if (n < 0)
-        return -1;
-    *out = squeezed_law(s, replicas, units, n);
+    if (n >= 0)
+        n = squeezed_law(s, replicas, units, n, out);
     mem_free(units);
-    return 0;
+    return n;
 }

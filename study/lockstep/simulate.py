@@ -258,7 +258,7 @@ def _exchange(core, words):
             law = e.law(way, n, slice_kb)
             table.row(way["name"], simulator.law_seconds(law, e.elements * 4), n, way,
                       e.words(way, n, slice_kb),
-                      waited=bool(way["servers"]) or way["traffic"] == "owner",
+                      waited=e.squeezes or bool(way["servers"]) or way["traffic"] == "owner",
                       halving=e.values["algorithm"] == "halving")
 
 

@@ -39,7 +39,7 @@ int exchange_owner(const struct exchange *e, double *seconds);
 int exchange_servers(const struct exchange *e, double *seconds);
 int exchange_textbook(const struct exchange *e, double *seconds);
 
-// The same for compressed gradients (squeezed.c), around a ring or by a
+// The same for compressed gradients (compressed.c), around a ring or by a
 // library. exchange_servers() takes them, too.
 int exchange_squeezed(const struct exchange *e, double *seconds);
 
@@ -54,15 +54,16 @@ float gradient_value(int rank, size_t i);
 
 // gradient_open: e->n elements, small integers that differ by rank and element;
 // or, without payload, addresses that nobody may write to, or with squeeze=
-// memory that all ranks share. NULL after fail();
-// gradient_close() frees it. gradient_check: returns 0 if `sums` are the sums
-// over all workers, or without payload; else -1 after fail().
+// memory that all ranks share. NULL after fail(). gradient_close() frees what
+// is the rank's own. gradient_check: returns 0 if `sums` are the sums over all
+// workers, or without payload; else -1 after fail().
 float *gradient_open(const struct exchange *e);
 int gradient_check(const struct exchange *e, const float *sums);
 void gradient_close(const struct exchange *e, float *vector);
 
 // carry_simulated.c: without payload, allocates the one block of `most` bytes
-// that stands for the contents of every message. contents_travel: there is none.
+// that stands for the contents of every message. contents_travel: there is no
+// such block.
 void contents_open(const struct exchange *e, size_t most);
 bool contents_travel(void);
 

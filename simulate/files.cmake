@@ -12,7 +12,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     simulate/main.c simulate/gradient.c simulate/mesh_step.c simulate/ring.c
     simulate/streams_mpi.c simulate/textbook.c textbook/schedule.c
     simulate/allreduce.c simulate/servers.c simulate/carry_simulated.c
-    simulate/squeezed.c simulate/group_simulated.c simulate/no_numbers.c
+    simulate/compressed.c simulate/group_simulated.c simulate/no_numbers.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
     horovod_ring/streams.c horovod_ring/ring_flow.c horovod_ring/pairs.c
     horovod_ring/tickets.c allreduce/operands.c core/group/group.c core/group/chunk.c

@@ -1,6 +1,6 @@
-// shape_exchange.c - what of a model is exchanged: its blocks, the buckets of its
-// gradients, the ranges that are compressed one by one, and the bytes of their
-// messages.
+// shape_exchange.c - what of a model is exchanged: its blocks, the buckets of
+// its gradients, the ranges that are compressed one by one, and the bytes of
+// their messages.
 
 #include "train/shape.h"
 

@@ -1,4 +1,4 @@
-// squeezed.c - exchanges compressed gradients on simulated ranks.
+// compressed.c - exchanges compressed gradients on simulated ranks.
 //
 // The strategy that trains runs here (squeeze/squeezed.c), for one step. Around
 // the ring every rank must send and receive the bytes of the law, by verb. With

@@ -15,8 +15,9 @@ import tempfile
 from . import gpu_step, meshes
 from .core import Core, key, key_help, own_words
 from .files import Error, number, read_csv, read_json, visible
-from .forecast import (BYTES, GPU_NOTE, compresses, memory_head, memory_rows, mesh_of, names_of,
-                       place, read_backends, read_size, read_workers, refuse_pieces, threads)
+from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names_of,
+                       only_compressing, place, read_backends, read_size, read_workers,
+                       refuse_pieces, threads)
 from .places import program
 
 ALL = "lockstep predict --help"
@@ -338,20 +339,9 @@ class Ways:
             names_of(backends, "has_law") if one else q.settings["sync"]))
         if q.settings["offload"] == "disk":
             self.ways = [b for b in self.ways if "offload" in b["keys"]]
-        if q.settings["squeeze"] != "none":
-            self._only_squeezed(bool(q.values["sync"]) or not one)
+        self.ways = only_compressing("predict", self.ways, q.run,
+                                     bool(q.values["sync"]) or not one, q.gpu)
         self.fit = q.read_link(q.link, repr(q.alpha_us * 1e-6), who="")
-
-    def _only_squeezed(self, named):
-        """With squeeze=, takes only the backends that compress gradients, and refuses
-        others if the user `named` them."""
-        squeeze = self.q.settings["squeeze"]
-        able = [b for b in self.ways if compresses(b, self.q.settings, self.q.asked)]
-        other = next((b for b in self.ways if b not in able), None)
-        if named and other:
-            raise Error(f"predict: sync={other['name']} cannot compress gradients by "
-                        f"squeeze={squeeze}; try: sync=ring, or no squeeze=")
-        self.ways = able
 
     def step(self, workers, way):
         """A step. Workers are on hosts of their own. They share this machine's cores,

@@ -14,7 +14,7 @@ import sys
 from . import figures
 from .core import Core, key, key_help, own_words
 from .files import Error, make_folder, number, visible, write_text
-from .forecast import (compresses, mesh_of, names_of, read_backends, read_workers,
+from .forecast import (mesh_of, names_of, only_compressing, read_backends, read_workers,
                        refuse_pieces)
 from .simulator import Simulator, Table
 
@@ -204,18 +204,14 @@ class Exchange:
         backends, given = self.core.table()["backends"], self.values["sync"]
         ways = read_backends(self.core, backends, names_of(backends, "is_simulated")
                              if given == "all" else given)
-        able = [way for way in ways if not self.squeezes or not way["shards"] and
-                compresses(way, self.settings, self.run["asked"])]
+        shards = [way for way in ways if self.squeezes and way["shards"]]
         for way in ways if given != "all" else ():
-            if not way["is_simulated"] or self.squeezes and way["shards"]:
+            if not way["is_simulated"] or way in shards:
                 raise Error(f"simulate: sync={way['name']} has a law but no simulation" +
                             " of compressed gradients" * self.squeezes +
                             "; try: lockstep predict")
-            if way not in able:
-                raise Error(f"simulate: sync={way['name']} cannot compress gradients by "
-                            f"squeeze={self.settings['squeeze']}; try: sync=ring, or no "
-                            "squeeze=")
-        return able
+        return only_compressing("simulate", [way for way in ways if way not in shards],
+                                self.run, given != "all")
 
     def law(self, way, workers, slice_kb):
         """The law of a backend."""

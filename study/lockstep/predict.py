@@ -14,7 +14,7 @@ import tempfile
 
 from . import gpu_step, meshes
 from .core import Core, key, key_help, own_words
-from .files import Error, number, read_csv, read_json, visible
+from .files import Error, number, read_csv, read_json
 from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names_of,
                        only_compressing, place, read_backends, read_size, read_workers,
                        refuse_pieces, threads)

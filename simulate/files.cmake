@@ -56,6 +56,6 @@ if(Python3_FOUND)
   add_test(NAME simulate COMMAND ${Python3_EXECUTABLE} tests/test_simulate.py
                                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(simulate PROPERTIES TIMEOUT 300 LABELS jobs
+  set_tests_properties(simulate PROPERTIES TIMEOUT 900 LABELS jobs
                                            SKIP_RETURN_CODE 77)
 endif()

@@ -243,7 +243,8 @@ def _exchange(core, words):
     _check_size(e.elements, workers)
     simulator.check()
     usual = core.ask("run")["settings"]["slice_kb"]
-    with Table(simulator, e.elements, "simulate.csv", "backend") as table:
+    note = f", squeeze={e.settings['squeeze']}" * e.squeezes
+    with Table(simulator, e.elements, "simulate.csv", "backend", note) as table:
         jobs = [(n, way) for n in workers for way in e.ways]
         for i, (n, way) in enumerate(jobs, 1):
             print(f"simulation {i} of {len(jobs)}: {way['name']}, {n} workers",

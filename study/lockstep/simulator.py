@@ -117,16 +117,16 @@ class Simulator:
 
 class Table:
     """The table of simulated times beside the law's, on the screen and in a file.
-    `columns`: the heads of what `names` fills in each row."""
+    `columns`: the heads of what `names` fills in each row. `note` follows the size."""
 
-    def __init__(self, simulator, elements, name, columns):
+    def __init__(self, simulator, elements, name, columns, note=""):
         self.simulator, self.elements = simulator, elements
         make_folder(simulator.folder)
         self.path = os.path.join(simulator.folder, name)
         link = simulator.link
         self._file = create(self.path)
         self._file.write(f"workers,{columns},mb,simulated_s,law_s,ratio,wall_s,memory_mb\n")
-        print(f"{elements * 4e-6:.4g} MB; links of {link['bytes_per_s'] * 8e-9:.4g} Gbit/s "
+        print(f"{elements * 4e-6:.4g} MB{note}; links of {link['bytes_per_s'] * 8e-9:.4g} Gbit/s "
               f"of payload, {link['alpha_s'] * 1e6:g} us\n\n"
               f"{'workers':>7}  {columns:<20} {'simulated (s)':>13} {'law (s)':>12} "
               f"{'ratio':>8} {'took (s)':>9} {'memory (MB)':>12}")

@@ -78,6 +78,20 @@ lockstep_says(fit 0 "ring +497.8 +497.8 +995.5 .* [0-9]+ +[0-9]+.*\
 zero shard=1 +497.8 +497.8 +248.9 "
               $<TARGET_FILE:lockstep> fit memory=4gb model=gpt2 workers=4
               threads=1)
+# Residuals take 995.5 MB, and those of sums, of a quarter, 248.9. The rest are
+# messages, and a vector as long as a bucket. Zero is refused with shard=2.
+lockstep_says(fit_squeeze 0 "squeeze=sign.*ring +497.8 +497.8 +995.5 +1288.0 .*\
+zero shard=1 +497.8 +497.8 +248.9 +1026.6 .*shard=1.disk .* 239[^0-9a-z]*The memory"
+              $<TARGET_FILE:lockstep> fit memory=24gb model=gpt2 workers=4
+              threads=1 squeeze=sign)
+# Zero, and the file of offload=disk, are refused.
+lockstep_says(fit_squeeze_freeze 0 "ring [0-9. ]*[^0-9a-z]*The memory"
+              $<TARGET_FILE:lockstep> fit memory=24gb model=gpt2 workers=4
+              squeeze=sign freeze=100)
+lockstep_says(fit_squeeze_other 1 "fit: sync=dataparallel cannot compress gradients"
+              $<TARGET_FILE:lockstep> fit memory=24gb sync=dataparallel squeeze=topk)
+lockstep_says(fit_squeeze_parts 1 "try: a mesh of replicas only"
+              $<TARGET_FILE:lockstep> fit memory=24gb mesh=dp2,pp2 squeeze=topk)
 lockstep_says(fit_nothing 0 "ring [^\n]* - +-\n"
               $<TARGET_FILE:lockstep> fit memory=1gb model=gpt2 workers=4)
 lockstep_says(fit_unit 1 "memory=2: must be a number with a unit; try: memory=2gb"

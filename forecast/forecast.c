@@ -125,7 +125,8 @@ int forecast(const struct forecast_job *j, const struct backend *b,
     flows.held = false; // deferred replies take time, but no more bytes
     double bytes = j->params * j->bytes_each;
     double t = law_seconds(&law, &fit->link, bytes);
-    double last = law_seconds(&law, &fit->link, late(j) * j->bytes_each);
+    struct law one = {law.hops / (j->follow > 1 ? j->follow : 1), law.share};
+    double last = law_seconds(&one, &fit->link, late(j) * j->bytes_each);
     double error = links_error(fit, bytes);
     bool waits = b->servers && j->exchange.held;
     // The share of the exchange that cannot begin before backward ends.

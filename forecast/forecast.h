@@ -30,6 +30,8 @@
 
 struct forecast_job {
     struct law_case exchange;
+    int follow; // with squeeze=: exchanges of a step that follow each other,
+                // each with its own latency (squeezed_law()); 0: one
     double params, bytes_each;    // number; bytes of one gradient on the wire
     const struct law_step *step;  // for a backend with shards; borrowed
     double first_bucket, bucket;  // size of the first bucket and of the others

@@ -347,10 +347,12 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
     sync_derive(&set, c->backend, replicas, (size_t)n);
     struct law_step step = shape_step(job->run, &set, replicas, c->plan.micro);
     struct law squeezed = {0};
-    if (c->backend->shards ? shape_scatter(config, &set, &step)
-        : set.squeeze ? shape_squeezed_law(config, c->backend, &set, replicas,
-                                           servers, &squeezed)
-                      : 0)
+    int follow = c->backend->shards ? shape_scatter(config, &set, &step)
+                 : set.squeeze
+                     ? shape_squeezed_law(config, c->backend, &set, replicas,
+                                          servers, &squeezed)
+                     : 0;
+    if (follow < 0)
         return -1;
     step.cut = blocks;
     step.count = shape_blocks(config, blocks, MOST_BLOCKS);
@@ -363,6 +365,7 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
                      .algorithm = set.algorithm,
                      .every = set.every,
                      .squeezed = set.squeeze ? &squeezed : NULL},
+        .follow = follow,
         .params = n,
         .bytes_each = (double)dtype_bytes(set.wire),
         .step = &step,

@@ -9,7 +9,9 @@
 #include "forecast/sizes.h"
 #include "forecast/step_questions.h"
 #include "pipeline/timetable.h"
+#include "sync/derive.h"
 #include "textbook/schedule.h"
+#include "train/shape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,12 +138,25 @@ static const struct key_table law_keys = {law_rows,
                                           sizeof law_rows / sizeof *law_rows,
                                           "forecast/questions.c"};
 
+// Finds the law of the run's compressed gradients, with squeeze=.
+static int law_squeezed(const struct forecasts *f, const struct law_words *w,
+                        struct law *out)
+{
+    const struct backend *b = backend_at(w->sync);
+    struct sync_settings set = f->run.settings;
+    if (!set.squeeze)
+        return 0;
+    sync_derive(&set, b, w->workers, model_nparams(&f->model));
+    int follow = shape_squeezed_law(&f->model, b, &set, w->workers, 0, out);
+    return follow < 0 ? -1 : 0;
+}
+
 static int about_law(struct forecasts *f, int n, char **words, cJSON *out)
 {
     struct law_words w;
-    (void)f;
+    struct law squeezed;
     key_defaults(&law_keys, &w);
-    if (key_words(&law_keys, &w, n, words))
+    if (key_words(&law_keys, &w, n, words) || law_squeezed(f, &w, &squeezed))
         return -1;
     const struct schedule collective = {.op = (enum schedule_op)(w.op - 1),
                                         .algorithm =
@@ -151,7 +166,10 @@ static int about_law(struct forecasts *f, int n, char **words, cJSON *out)
                                         .piece = w.piece};
     const struct law_case exchange = {.workers = w.workers,
                                       .held = w.held,
-                                      .algorithm = (enum algorithm)w.algorithm};
+                                      .algorithm = (enum algorithm)w.algorithm,
+                                      .squeezed = f->run.settings.squeeze
+                                                      ? &squeezed
+                                                      : NULL};
     struct law law = w.op ? schedule_law(&collective)
                           : law_of(backend_at(w.sync), &exchange);
     answers_add(out, "hops", law.hops);

@@ -22,7 +22,8 @@
 //                            are tried
 //     ["memory", WORD..]     of the rank that needs most, and of a server
 //     ["law", WORD..]        hops and share (sync/law.h) of a backend's
-//                            exchange, or of a collective of textbook/
+//                            exchange, or of a collective of textbook/. With
+//                            squeeze= of the run's compressed gradients
 //     ["timetable", WORD..]  of a pipeline's schedule (pipeline/timetable.h)
 
 #pragma once

@@ -23,6 +23,11 @@ void contents_open(const struct exchange *e, size_t most)
         nothing = SMPI_SHARED_MALLOC(most);
 }
 
+bool contents_travel(void)
+{
+    return !nothing;
+}
+
 void *carry_buffer(size_t bytes)
 {
     return nothing ? nothing : mem_alloc(bytes, 1);

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct run;
+
 struct exchange {
     int backend;        // number of its row: backend_at()
     int rank, world;    // of workers; servers have the ranks after them
@@ -20,6 +22,9 @@ struct exchange {
     int slice_kb;       // size of a message; 0 (ring only): a whole chunk
     double bucket_mb;   // without servers: size of a bucket; 0: one bucket
     int worker_updates; // bool: servers send sums back, not parameters
+    const struct run
+        *run; // with squeeze=: its settings, and the model's sizes;
+              // else NULL
     // Instead of a backend's exchange, a collective of textbook/schedule.h:
     int op;        // enum schedule_op; -1: none
     int algorithm; // enum schedule_algorithm
@@ -34,6 +39,10 @@ int exchange_owner(const struct exchange *e, double *seconds);
 int exchange_servers(const struct exchange *e, double *seconds);
 int exchange_textbook(const struct exchange *e, double *seconds);
 
+// The same for compressed gradients (compressed.c), around a ring or by a
+// library. exchange_servers() takes them, too.
+int exchange_squeezed(const struct exchange *e, double *seconds);
+
 // mesh_step.c: one step on a mesh of workers. It reads its own settings from
 // words[]; the first is mesh=. Results as above.
 int simulate_mesh(int nwords, char **words, double *seconds);
@@ -44,13 +53,20 @@ int simulate_mesh(int nwords, char **words, double *seconds);
 float gradient_value(int rank, size_t i);
 
 // gradient_open: e->n elements, small integers that differ by rank and element;
-// or, without payload, addresses that nobody may write to. NULL after fail();
-// gradient_close() frees it. gradient_check: returns 0 if `sums` are the sums
-// over all workers, or without payload; else -1 after fail().
+// or, without payload, addresses that nobody may write to, or with squeeze=
+// memory that all ranks share. NULL after fail(). gradient_close() frees what
+// is the rank's own. gradient_check: returns 0 if `sums` are the sums over all
+// workers, or without payload; else -1 after fail().
 float *gradient_open(const struct exchange *e);
 int gradient_check(const struct exchange *e, const float *sums);
 void gradient_close(const struct exchange *e, float *vector);
 
 // carry_simulated.c: without payload, allocates the one block of `most` bytes
-// that stands for the contents of every message.
+// that stands for the contents of every message. contents_travel: there is no
+// such block.
 void contents_open(const struct exchange *e, size_t most);
+bool contents_travel(void);
+
+// no_numbers.c: without payload, the answers of servers to topk are for these
+// workers and this density=.
+void contents_union(const struct exchange *e);

@@ -1,9 +1,11 @@
 // main.c - `simulate_job`: one exchange on all simulated ranks.
 //
 //     smpirun .. simulate_job sync=ring n=124475904 slice_kb=256
+//     smpirun .. simulate_job sync=ring n=.. train layers=.. squeeze=topk
 //     smpirun .. simulate_job op=0 algorithm=1 n=1250000   textbook/schedule.h
 //     smpirun .. simulate_job mesh=dp2,pp2 ..              simulate/mesh_step.c
 //
+// Behind the word "train" are settings of train, for compressed gradients.
 // Prints one line "@seconds=S". S is simulated time from a common start until
 // the last worker has finished. `lockstep simulate` starts this program.
 
@@ -12,6 +14,7 @@
 
 #include "base/base.h"
 #include "config/backends.h"
+#include "config/config.h"
 #include "config/keys.h"
 
 #include <limits.h>
@@ -45,15 +48,32 @@ static int (*const exchanges[])(const struct exchange *e, double *seconds) = {
     [TRAFFIC_OWNER] = exchange_owner,
 };
 
+// Sets what the words behind the first one say.
+static int read_train(int nwords, char **words, struct run *r)
+{
+    config_defaults(r);
+    for (int i = 1; i < nwords; i++) {
+        char *value = words[i], *key = strsep(&value, "=");
+        if (!value || config_set(r, key, value))
+            return -1;
+    }
+    return 0;
+}
+
 static int run(int nwords, char **words, double *seconds)
 {
     struct exchange e = {0};
-    int ranks;
+    struct run train;
+    int ranks, own = 0;
     if (nwords && !strncmp(words[0], "mesh=", 5))
         return simulate_mesh(nwords, words, seconds);
+    while (own < nwords && strcmp(words[own], "train"))
+        own++;
     key_defaults(&keys, &e);
-    if (key_words(&keys, &e, nwords, words))
+    if (key_words(&keys, &e, own, words) ||
+        read_train(nwords - own, words + own, &train))
         return -1;
+    e.run = own < nwords ? &train : NULL;
     MPI_Comm_rank(MPI_COMM_WORLD, &e.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     e.servers = ranks - e.world;
@@ -62,7 +82,8 @@ static int run(int nwords, char **words, double *seconds)
     const struct backend *b = backend_at(e.backend);
     if (!backend_is_simulated(b))
         return fail("sync=%s: nothing to simulate", b->name);
-    return exchanges[b->traffic](&e, seconds);
+    return e.run && !b->servers ? exchange_squeezed(&e, seconds)
+                                : exchanges[b->traffic](&e, seconds);
 }
 
 int main(int argc, char **argv)

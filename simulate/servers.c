@@ -4,15 +4,19 @@
 // The same code as in training runs here: ps_server and ps_worker's client,
 // over message_mpi.c. Ranks 0..world-1 are workers, and the ranks after them
 // are servers. Without payload there are no numbers, so this file and
-// carry_simulated.c replace the functions that work on numbers.
+// carry_simulated.c replace the functions that work on numbers. With squeeze=
+// both directions are compressed, and every host must send and receive the
+// bytes of the law.
 
 #include "simulate/exchange.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/config.h"
 #include "ps_server/server.h"
 #include "ps_server/thread_pool.h"
 #include "ps_worker/client.h"
+#include "squeeze/squeeze.h"
 
 #include <mpi.h>
 
@@ -33,6 +37,57 @@ static size_t slice_of(const struct exchange *e)
 // after one step they are the sums.
 static const struct ps_step step = {.step = 1, .lr = -1, .grad_scale = 1};
 
+// Adds what one direction of this host's link carries between the worker and a
+// server: messages, or the answers to them. A server beside the worker has all
+// other workers.
+static void add_law(const struct client *c, const struct remote *r,
+                    uint64_t *messages, uint64_t *answers)
+{
+    uint64_t world = (uint64_t)c->job.world, times = r->beside ? world - 1 : 1;
+    for (int k = 0; k < r->rows; k++) {
+        size_t n = shard_slice(&r->shard, k).n;
+        uint64_t message = c->squeeze->bytes(&c->job.squeeze, n);
+        uint64_t all = world * message, whole = n * sizeof(float);
+        *messages += times * message;
+        *answers += times * (c->squeeze->twice ? message
+                             : all < whole     ? all
+                                               : whole);
+    }
+}
+
+// With topk the length of answers depends on the numbers, if there are any.
+static int check_bytes(const struct exchange *e, const struct client *c)
+{
+    uint64_t out = 0, in = 0;
+    for (int i = 0; i < c->nremotes; i++) {
+        const struct remote *r = &c->remotes[i];
+        add_law(c, r, r->beside ? &in : &out, r->beside ? &out : &in);
+    }
+    const struct group_stats *is = &c->stats;
+    bool known = c->squeeze->twice || !e->payload;
+    bool more = is->bytes_out > out || is->bytes_in > in;
+    bool less = is->bytes_out < out || is->bytes_in < in;
+    return !more && (!less || !known)
+               ? 0
+               : fail("rank %d: %llu bytes go to servers and %llu come from "
+                      "them; the law says %llu and %llu",
+                      e->rank, (unsigned long long)is->bytes_out,
+                      (unsigned long long)is->bytes_in, (unsigned long long)out,
+                      (unsigned long long)in);
+}
+
+// All workers have the same sum.
+static int check_same(const struct exchange *e, const float *sums,
+                      MPI_Comm workers)
+{
+    uint64_t mine = e->payload ? hash_bytes(sums, e->n * sizeof *sums) : 0;
+    uint64_t first = mine;
+    MPI_Bcast(&first, 1, MPI_UINT64_T, 0, workers);
+    return mine == first
+               ? 0
+               : fail("rank %d: its sum is not that of rank 0", e->rank);
+}
+
 static int run(const struct exchange *e, struct client *c, float *vector,
                const char *endpoints, MPI_Comm workers, double *seconds)
 {
@@ -48,18 +103,24 @@ static int run(const struct exchange *e, struct client *c, float *vector,
                          .beside = e->servers > 1,
                          .n = e->n,
                          .slice = slice_of(e),
-                         .worker_updates = e->worker_updates,
+                         .worker_updates = e->worker_updates || e->run,
                          .priority = true,
                          .threadless = true,
                          .timeout_s = no_deadline_s,
                          .optim = {.kind = OPTIM_SGD}};
+    if (e->run)
+        ps_job_squeeze(&job, &e->run->settings);
     if (client_open(c, &job, &message_mpi, endpoints, &sync))
         return -1;
+    c->squeezes = c->squeeze;
+    c->run_step = step.step;
     MPI_Barrier(workers);
     double began = MPI_Wtime();
     if (client_round(c, &step))
         return -1;
     *seconds = MPI_Wtime() - began;
+    if (c->squeeze)
+        return check_bytes(e, c) || check_same(e, vector, workers) ? -1 : 0;
     return gradient_check(e, vector);
 }
 
@@ -108,6 +169,8 @@ int exchange_servers(const struct exchange *e, double *seconds)
         return fail("%zu elements in slices of %d KiB for %d servers", e->n,
                     e->slice_kb, e->servers);
     contents_open(e, slice_of(e) * sizeof(float));
+    if (e->run)
+        contents_union(e);
     MPI_Comm_split(MPI_COMM_WORLD, e->rank >= e->world, e->rank, &workers);
     int rc = e->rank < e->world ? worker(e, workers, seconds) : server(e);
     MPI_Comm_free(&workers);

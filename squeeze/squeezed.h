@@ -35,9 +35,11 @@ double squeezed_mean(const struct sync_settings *s, int world,
 
 // The same as a law of times. Messages are gathered around a ring. A compressor
 // that sends twice first exchanges parts between all pairs of workers at once;
-// if it sums, it goes around the ring four times.
-struct law squeezed_law(const struct sync_settings *s, int world,
-                        const struct squeeze_unit *units, int n);
+// if it sums, it goes around the ring twice for each sum. Returns how many
+// exchanges follow each other: one, as if there were one bucket, or where units
+// are the model's tensors each of them. Their latencies add up.
+int squeezed_law(const struct sync_settings *s, int world,
+                 const struct squeeze_unit *units, int n, struct law *out);
 
 // Bytes of the memory that messages need, with one vector as long as the
 // largest unit, and what a worker keeps apart from the residual of its

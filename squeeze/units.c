@@ -34,12 +34,17 @@ static int cut_tensors(const struct sync_job *job, struct squeeze_unit *list)
     return add(list, n, 0, end, 0);
 }
 
+// Whether units are the model's tensors.
+static bool by_tensor(const struct sync_settings *s)
+{
+    const struct squeeze_ops *ops = squeeze_find(s->squeeze);
+    return s->scope == SCOPE_TENSOR || ops->summed || ops->gives_update;
+}
+
 int squeezed_units(const struct sync_job *job, struct squeeze_unit **units)
 {
     const struct sync_settings *set = job->settings;
-    const struct squeeze_ops *ops = squeeze_find(set->squeeze);
-    bool tensors =
-        set->scope == SCOPE_TENSOR || ops->summed || ops->gives_update;
+    bool tensors = by_tensor(set);
     size_t most =
         tensors ? 2 * (size_t)job->optim->ndecay + 1 : (size_t)job->nbuckets;
     struct squeeze_unit *list = *units = mem_alloc(most, sizeof *list);
@@ -119,17 +124,22 @@ double squeezed_mean(const struct sync_settings *s, int world,
     return all;
 }
 
-struct law squeezed_law(const struct sync_settings *s, int world,
-                        const struct squeeze_unit *units, int n)
+int squeezed_law(const struct sync_settings *s, int world,
+                 const struct squeeze_unit *units, int n, struct law *out)
 {
     const struct squeeze_ops *ops = squeeze_find(s->squeeze);
-    double out[GROUP_VERBS], params = 0;
-    for (int i = 0; i < n; i++)
+    double verbs[GROUP_VERBS], params = 0, passes = 0;
+    int follow = by_tensor(s) ? n : 1;
+    for (int i = 0; i < n; i++) {
+        bool sums = power_matrix(s, units[i].n, units[i].rows).rank > 0;
         params += (double)units[i].n;
-    double bytes = squeezed_mean(s, world, units, n, out);
-    double hops = ops->summed ? 4.0 * (world - 1) : world - 1 + ops->twice;
-    return (struct law){.hops = hops,
-                        .share = bytes / (sizeof(float) * params)};
+        passes += !ops->summed ? 1 : sums ? 4 : 2;
+    }
+    double bytes = squeezed_mean(s, world, units, n, verbs);
+    double parts = ops->twice && !ops->summed; // all at once
+    out->hops = parts + passes * follow / n * (world - 1);
+    out->share = bytes / (sizeof(float) * params);
+    return follow;
 }
 
 // ---- memory

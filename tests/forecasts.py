@@ -5,11 +5,13 @@ ties of the table of meshes, and words as people write them.
     forecasts.py LOCKSTEP TREE
 """
 
+import csv
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 LOCKSTEP = sys.argv[1]
 LARGE = ["model=gpt2-medium", "hosts=4", "slots=8", "device=h100", "link=25gbit"]
@@ -304,6 +306,43 @@ def state_in_a_file():
         assert "try: offload=disk disk=1e9" in say(*asked, *words, status=1)
 
 
+def sent(words, folder):
+    """The bytes that the busiest worker of a training sends, with its server, by step."""
+    say("train", *words, f"data={__file__}", "eval=0", "save=0", f"out={folder}")
+    most = {}
+    with open(f"{folder}/steps.csv", newline="", encoding="utf-8") as f:
+        for row in csv.DictReader(f):
+            step = int(row["step"])
+            most[step] = max(most.get(step, 0), int(row["bytes_tx"]))
+    return most
+
+
+def first_steps(folder):
+    """Before squeeze= begins, steps send whole gradients. predict says of both kinds of
+    steps the bytes that train counts, and the training of tokens= takes 2 steps of one
+    kind and 6 of the other."""
+    model = ["model=nano", "layers=1", "channels=32", "context=16", "vocab_size=256"]
+    for squeeze, sync in (("sign freeze=2", "ring"), ("sign freeze=2", "dps"),
+                          ("topk density=0.1 squeeze_after=2", "ring")):
+        words = [*model, *f"squeeze={squeeze}".split(), f"sync={sync}", "steps=8", "batch=1",
+                 "workers=2", *["transport=tcp"] * (sync != "dps")]
+        asked = [word for word in words if not word.startswith("transport")]
+        said = say("predict", *asked, "link=0.01MB/s", "compute_ms=10", "alpha_us=0",
+                   "tokens=256")
+        assert "steps 1 to 2 send whole gradients" in said and "from step 3 on" in said
+        first, then = [line.split() for line in said.splitlines()
+                       if line.startswith(f"{sync} ")][:2]
+        seconds = [float(row[7]) * (1 if row[8] == "s" else 1e-3) for row in (first, then)]
+        took = 2 * seconds[0] + 6 * seconds[1]
+        assert len(first) == 12 and abs(float(then[12]) / took - 1) < 0.05, (said, took)
+        for step, count in sent(words, folder / f"{sync}-{squeeze[0]}").items():
+            want = float((first if step <= 2 else then)[1]) * 1e6
+            assert abs(count / want - 1) < 2e-3, (squeeze, sync, step, count, want)
+    assert "table of meshes has one" in say("predict", "hosts=2", "slots=1", "squeeze=topk",
+                                            "squeeze_after=2", "link=1gbit", "compute_ms=1",
+                                            status=1)
+
+
 def main():
     state_in_a_file()
     sequences_are_divided()
@@ -317,6 +356,8 @@ def main():
     ties_are_named()
     links_are_said()
     numbers_as_people_say_them()
+    with tempfile.TemporaryDirectory(prefix="lockstep-forecasts-") as folder:
+        first_steps(pathlib.Path(folder))
     print("ok")
 
 

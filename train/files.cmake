@@ -8,7 +8,7 @@ if(NCCL_BUILT)
 endif()
 
 lockstep_library(memory
-  FILES train/memory_plan.c train/shape.c
+  FILES train/memory_plan.c train/shape.c train/shape_exchange.c
   LINKS model squeezed squeeze sync ps_wire pipeline optim device config base)
 
 # What run.json says to the readers of a run, and `lockstep plan` before it.

@@ -305,8 +305,8 @@ static double exchange_s(const struct question *q, double bytes)
     const struct sync_settings *set = &q->r->settings;
     double params = (double)model_nparams(q->whole);
     struct law squeezed = {0};
-    if (set->squeeze &&
-        shape_squeezed_law(q->whole, q->row, set, q->world, apart, &squeezed))
+    if (set->squeeze && shape_squeezed_law(q->whole, q->row, set, q->world,
+                                           apart, &squeezed) < 0)
         return NAN;
     struct law law =
         law_of(q->row,

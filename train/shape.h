@@ -66,7 +66,8 @@ double shape_messages(const struct model_config *c,
 
 // The law of times of an exchange of a model's compressed gradients, between
 // `replicas` replicas. `apart`: servers on hosts of their own; 0: one beside
-// each replica. Returns 0, or -1 after fail().
+// each replica. Returns how many exchanges follow each other (squeezed_law()),
+// or -1 after fail().
 int shape_squeezed_law(const struct model_config *c, const struct backend *b,
                        const struct sync_settings *s, int replicas, int apart,
                        struct law *out);

@@ -7,8 +7,8 @@ from . import gpu_step
 from .core import Core, key, key_help, own_words
 from .files import Error, visible
 from .forecast import (GPU_NOTE, MOST_WORKERS, divided, marks, memory_head, memory_rows,
-                       mesh_of, names_of, place, read_backends, read_size, read_workers,
-                       refuse_pieces, threads)
+                       mesh_of, names_of, only_compressing, place, read_backends,
+                       read_size, read_workers, refuse_pieces, threads)
 from .meshes import STAGES
 
 ALL = "lockstep fit --help"
@@ -30,7 +30,9 @@ ROWS = [
 
 # The keys of backends that the answer depends on.
 NEEDED = ("wire", "staging", "servers", "update", "slice_kb", "bucket_mb",
-          "first_bucket_mb", "outer_rule", "outer_momentum", "offload")
+          "first_bucket_mb", "outer_rule", "outer_momentum", "offload", "squeeze", "density",
+          "scope", "levels", "squeeze_rank", "feedback", "momentum_correction",
+          "squeeze_after", "freeze")
 
 HELP = """\
 lockstep fit memory=SIZE [key=value] ...
@@ -43,8 +45,9 @@ It uses the formulas of ARCHITECTURE.md, as train does before step 1.
 MORE = """
 These keys of train count as well: model and its sizes, precision, dropout, threads,
 optimizer, momentum, wire, staging, servers, update, slice_kb, bucket_mb,
-first_bucket_mb, outer_rule, outer_momentum, offload, mesh, accum, pipeline, chunks, ahead,
-stages, tp_sequence, attention_over, tp_wire.
+first_bucket_mb, outer_rule, outer_momentum, offload, squeeze, density, scope, levels,
+squeeze_rank, feedback, momentum_correction, squeeze_after, freeze, mesh, accum, pipeline,
+chunks, ahead, stages, tp_sequence, attention_over, tp_wire.
   lockstep fit memory=2gb model=gpt2 workers=4
 """
 
@@ -76,8 +79,11 @@ class Question:
         if not self.values["memory"]:
             raise Error("fit: memory= is missing; try: memory=2gb")
         core.ask("check", "fit", *NEEDED)
-        self.ways = read_backends(core, backends, self.values["sync"] or
-                                  names_of(backends, "has_law"))
+        self.squeezes = self.settings["squeeze"] != "none"
+        ways = read_backends(core, backends, self.values["sync"] or
+                             names_of(backends, "has_law"))
+        self.ways = only_compressing("fit", ways, self.run, bool(self.values["sync"]),
+                                     self.gpu)
         self.mesh = mesh_of(self.settings["mesh"])
         if self.mesh:
             self._check_mesh()
@@ -142,8 +148,9 @@ class Question:
     def places(self, way):
         """Where a way can have the optimiser's state: values of offload=."""
         s = self.settings
-        stays = s["optimizer"] in ("lars", "lamb") or \
-            (s["optimizer"] == "sgd" and float(s["momentum"]) == 0)
+        moved = s["momentum_correction"] == "1" or s["squeeze"] == "demo"
+        stays = s["optimizer"] in ("lars", "lamb") or s["freeze"] != "0" or \
+            (s["optimizer"] == "sgd" and (moved or float(s["momentum"]) == 0))
         able = ["none"] if self.gpu or stays or "offload" not in way["keys"] else \
             ["none", "disk"]
         return [v for v in able if v == s["offload"]] if "offload" in self.run["asked"] else able
@@ -162,8 +169,9 @@ class Question:
         parts = any(self.mesh.get(axis, 1) > 1 for axis in ("pp", "tp", "cp"))
         if self.mesh and not way["parts"]:
             return
-        # A part of a model supports no other value.
-        for shard in range(1, SHARDS + 1 if way["shards"] and not parts else 2):
+        # A part of a model supports no other value, and neither do compressed gradients.
+        several = way["shards"] and not parts and not self.squeezes
+        for shard in range(1, SHARDS + 1 if several else 2):
             yield from self.divided_rows(
                 f"{way['name']} shard={shard}" if way["shards"] else way["name"], way,
                 self.settings["mesh"] or f"dp{workers}", shard)
@@ -183,12 +191,13 @@ class Question:
 
     def answer(self):
         """Prints the tables."""
-        print(f"{self.run['says']}, wire={self.settings['wire']}\n")
+        travel = "squeeze" if self.squeezes else "wire"
+        print(f"{self.run['says']}, {travel}={self.settings[travel]}\n")
         for i, workers in enumerate(self.workers):
             head = memory_head(self.settings["mesh"] or f"{workers} workers")
             print("\n" * bool(i) + f"{head} {'batch':>9} {'recompute':>9}")
             rows = [self.rows(way, workers) for way in self.ways]
-            if not self.mesh and not self.values["sync"]:
+            if not self.mesh and not self.values["sync"] and not self.squeezes:
                 rows.append(self.parts(workers))
             for row in itertools.chain.from_iterable(rows):
                 print(row)

@@ -64,7 +64,25 @@ def compresses(backend, settings, asked):
     keys = {"squeeze"} | {"freeze", "scope", "squeeze_rank"} & set(asked)
     return keys <= set(backend["keys"]) and \
         not (adds and settings["squeeze"] in ("power", "demo")) and \
+        not (backend["servers"] and settings["update"] == "server") and \
         not (backend["shards"] and settings["shard"] != "1")
+
+
+def only_compressing(who, ways, run, named, gpu=False):
+    """With squeeze=, the backends that compress gradients. Refuses others if the user
+    `named` them."""
+    settings, asked = run["settings"], run["asked"]
+    if settings["squeeze"] == "none":
+        return ways
+    if gpu and settings["freeze"] != "0":
+        raise Error(f"{who}: freeze={settings['freeze']}: workers read the moments in the "
+                    "memory of the CPU; try: without device=")
+    able = [way for way in ways if compresses(way, settings, asked)]
+    other = next((way for way in ways if way not in able), None)
+    if named and other:
+        raise Error(f"{who}: sync={other['name']} cannot compress gradients by "
+                    f"squeeze={settings['squeeze']}; try: sync=ring, or no squeeze=")
+    return able
 
 
 def read_size(key, text):

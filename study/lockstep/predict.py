@@ -14,9 +14,10 @@ import tempfile
 
 from . import gpu_step, meshes
 from .core import Core, key, key_help, own_words
-from .files import Error, number, read_csv, read_json, visible
-from .forecast import (BYTES, GPU_NOTE, compresses, memory_head, memory_rows, mesh_of, names_of,
-                       place, read_backends, read_size, read_workers, refuse_pieces, threads)
+from .files import Error, number, read_csv, read_json
+from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names_of,
+                       only_compressing, place, read_backends, read_size, read_workers,
+                       refuse_pieces, threads)
 from .places import program
 
 ALL = "lockstep predict --help"
@@ -75,7 +76,11 @@ MESH_WORDS = "hosts=", "slots=", "memory=", "inner=", "mesh="
 # The keys of backends that a forecast needs.
 NEEDED = ("wire", "update", "servers", "bucket_mb", "first_bucket_mb", "algorithm", "shard",
           "staging", "slice_kb", "every", "outer_rule", "outer_momentum", "squeeze",
-          "density", "scope", "levels", "squeeze_rank", "feedback", "offload")
+          "density", "scope", "levels", "squeeze_rank", "feedback", "squeeze_after", "freeze",
+          "offload")
+
+# In so many steps gradients are not yet compressed.
+WHOLE_STEPS = "squeeze_after", "freeze"
 
 HELP = """\
 lockstep predict workers=N,.. link=LINK [key=value] ...
@@ -91,12 +96,11 @@ that fit into memory=.
 
 MORE = """
 These keys of train count as well: model and its sizes, batch, accum, precision, wire,
-servers (on hosts of their own), update, algorithm, every, shard, offload, squeeze, density, levels, \
-squeeze_rank,
-bucket_mb, first_bucket_mb; and for memory only: optimizer, recompute, threads,
-outer_rule, outer_momentum, staging, slice_kb, scope, feedback. With a mesh: model and its \
-sizes, precision,
-recompute, optimizer, wire (without it fp32 and 16 bits), global_batch (8 for each
+servers (on hosts of their own), update, algorithm, every, shard, offload, squeeze, density,
+levels, squeeze_rank, scope, squeeze_after, freeze (less than steps), bucket_mb,
+first_bucket_mb; and for memory only: optimizer, recompute, threads,
+outer_rule, outer_momentum, staging, slice_kb, feedback. With a mesh: model and its sizes,
+precision, recompute, optimizer, wire (without it fp32 and 16 bits), global_batch (8 for each
 worker), batch (of a micro-batch; without it the best one), sync, shard, mesh,
 pipeline, chunks, ahead, stages, tp_sequence, attention_over, tp_wire, workers.
   lockstep predict model=gpt2 workers=16,64 link=25gbit compute_ms=900
@@ -338,28 +342,29 @@ class Ways:
             names_of(backends, "has_law") if one else q.settings["sync"]))
         if q.settings["offload"] == "disk":
             self.ways = [b for b in self.ways if "offload" in b["keys"]]
-        if q.settings["squeeze"] != "none":
-            self._only_squeezed(bool(q.values["sync"]) or not one)
+        self.ways = only_compressing("predict", self.ways, q.run,
+                                     bool(q.values["sync"]) or not one, q.gpu)
         self.fit = q.read_link(q.link, repr(q.alpha_us * 1e-6), who="")
+        self.whole = max(int(q.settings[name]) for name in WHOLE_STEPS)
 
-    def _only_squeezed(self, named):
-        """With squeeze=, takes only the backends that compress gradients, and refuses
-        others if the user `named` them."""
-        squeeze = self.q.settings["squeeze"]
-        able = [b for b in self.ways if compresses(b, self.q.settings, self.q.asked)]
-        other = next((b for b in self.ways if b not in able), None)
-        if named and other:
-            raise Error(f"predict: sync={other['name']} cannot compress gradients by "
-                        f"squeeze={squeeze}; try: sync=ring, or no squeeze=")
-        self.ways = able
-
-    def step(self, workers, way):
+    def step(self, workers, way, *more):
         """A step. Workers are on hosts of their own. They share this machine's cores,
         which decide how much memory their threads take."""
         q = self.q
         return q.core.ask("step", f"mesh=dp{workers}", f"sync={way['name']}",
                           f"threads={threads(q.run, workers)}", f"hosts={workers}",
-                          "slots=1", "measured=1", *q.times)
+                          "slots=1", "measured=1", *q.times, *more)
+
+    def whole_steps(self, workers):
+        """Steps that send whole gradients. Workers update in them, too."""
+        return [self.step(workers, way, "squeeze=none", "update=worker") for way in self.ways]
+
+    def tokens_per_s(self, step, first):
+        """The mean of the training of tokens=, whose first steps are like `first`."""
+        after, tokens = step["exchange"]["tokens_per_s"], self.q.budget.tokens
+        before = first["exchange"]["tokens_per_s"]
+        early = min(self.whole * before * first["exchange"]["overlapped_s"], tokens)
+        return tokens / (early / before + (tokens - early) / after) if tokens else after
 
     def say_question(self, step):
         """What was asked, and assumed."""
@@ -381,20 +386,21 @@ class Ways:
               f"{float(tokens):g} tokens, {_time_text(step['backward_s'][0])} of it for "
               f"backward ({q.computing})")
 
-    def say_times(self, workers, steps):
-        """The table of the times with so many workers."""
-        head = f"{workers} workers"
+    def say_times(self, workers, steps, first=()):
+        """The table of the times with so many workers. With `first` also of the training,
+        which begins with such steps."""
+        head, budget = f"{workers} workers", self.q.budget
         print(f"\n{head:<12} {'traffic':>10} {'exchange':>10} {'no overlap':>11} "
               f"{'overlap':>10} {'error':>7} {'tokens/s':>10} {'efficiency':>10}"
-              f"{self.q.budget.head()}")
-        for way, step in zip(self.ways, steps):
+              f"{budget.head() if first else ''}")
+        for way, step, early in zip(self.ways, steps, first or steps):
             x = step["exchange"]
             error = 50 * (x["most_s"] - x["least_s"]) / x["overlapped_s"]
             print(f"{way['name']:<12} {_bytes_text(x['link_bytes']):>10} "
                   f"{_time_text(x['exchange_s']):>10} {_time_text(x['apart_s']):>11} "
                   f"{_time_text(x['overlapped_s']):>10} {error:6.1f}% "
-                  f"{x['tokens_per_s']:10.0f} {x['efficiency'] * 100:9.1f}%"
-                  f"{self.q.budget.row(x['tokens_per_s'], workers)}")
+                  f"{x['tokens_per_s']:10.0f} {x['efficiency'] * 100:9.1f}%" +
+                  (budget.row(self.tokens_per_s(step, early), workers) if first else ""))
 
     def say_memory(self, workers, steps):
         """The table of the memory of a worker, and of a server."""
@@ -425,7 +431,13 @@ class Ways:
             steps[workers] = [self.step(workers, way) for way in self.ways]
             if len(steps) == 1:
                 self.say_question(steps[workers][0])
-            self.say_times(workers, steps[workers])
+            first = steps[workers]
+            if self.whole:
+                first = self.whole_steps(workers)
+                print(f"\nsteps 1 to {self.whole} send whole gradients:")
+                self.say_times(workers, first)
+                print(f"\nfrom step {self.whole + 1} on:")
+            self.say_times(workers, steps[workers], first)
         print(LEGEND)
         for workers in self.workers:
             self.say_memory(workers, steps[workers])
@@ -453,6 +465,11 @@ def _mesh_search(q):
     """The search of a question with a mesh."""
     mesh, core = mesh_of(q.settings["mesh"]), q.core
     core.ask("check", "predict")
+    for name in WHOLE_STEPS:
+        if q.settings[name] != "0":
+            raise Error(f"predict: {name}={q.settings[name]} makes two kinds of steps, and a "
+                        "table of meshes has one; try: workers= instead of hosts=, slots= "
+                        "and mesh=")
     ranks = math.prod(mesh.values()) if mesh else 0
     given = int(q.settings["workers"]) if "workers" in q.asked else 0
     if ranks and given and given != ranks:

@@ -9,18 +9,14 @@ time and the law's. docs/scale.md has results.
 import contextlib
 import math
 import os
-import shutil
-import signal
-import subprocess
 import sys
-import time
 
 from . import figures
-from .core import Core, key, key_help
-from .files import Error, create, make_folder, number, read_lines, visible, write_text
-from .forecast import mesh_of, names_of, read_backends, read_workers, refuse_pieces
-from .places import helper
-from .runner import end_with_parent
+from .core import Core, key, key_help, own_words
+from .files import Error, make_folder, number, visible, write_text
+from .forecast import (mesh_of, names_of, only_compressing, read_backends, read_workers,
+                       refuse_pieces)
+from .simulator import Simulator, Table
 
 ALL = "lockstep simulate --help"
 ALGORITHMS = ["auto", "ring", "halving", "doubling", "tree", "library"]
@@ -69,6 +65,11 @@ EXCHANGE = _common("simulate") + [
         "size of a message; auto: a chunk in a ring, 256 with servers", min=1, max=65536,
         zero="auto", unit="KiB"),
 ]
+
+# Keys of train that count as well: how gradients are compressed, and the model's sizes.
+SQUEEZE = "squeeze", "density", "scope", "levels", "squeeze_rank"
+SIZES = "layers", "heads", "channels", "context", "vocab_size"
+WHOLE = "4096"  # MiB: the largest bucket
 
 COLLECTIVE = [
     key("op=", "op", "broadcast", "choice", "the collective; its root is worker 0",
@@ -124,9 +125,13 @@ SimGrid.
 """
 
 EXCHANGES = """
+These keys of train count as well: layers, heads, channels, context, vocab_size; and for
+gradients that are compressed squeeze, density, scope, levels, squeeze_rank.
+
 The law is the textbooks' time of the exchange, without contention. ratio is
 simulated / law. took and memory are the time and the memory of the simulation itself.
   lockstep simulate workers=2,16,128 model=gpt2 link=10gbit
+  lockstep simulate workers=2,16 squeeze=topk density=0.001
 """
 
 KINDS = [  # what else it explains: (rows, before, after)
@@ -141,12 +146,6 @@ KINDS = [  # what else it explains: (rows, before, after)
      "  lockstep simulate pipeline=all stages=2 forward_ms=26 backward_ms=51 hop_ms=8.8\n"),
 ]
 
-# SimGrid's links behave as the law assumes: a message takes the latency, plus its bytes
-# divided by its share of the bandwidth.
-IDEAL = ("network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0",
-         "network/latency-factor:1", "network/bandwidth-factor:1")
-
-
 def explain():
     """What --help says."""
     with Core() as core:
@@ -154,142 +153,6 @@ def explain():
         return (HELP + key_help(core, EXCHANGE) + f"\nsync={simulated}\n" + EXCHANGES +
                 "".join(before + key_help(core, rows) + after
                         for rows, before, after in KINDS))
-
-
-# ---- one simulation
-
-
-class Simulator:
-    """Runs simulate_job on simulated hosts, whose files are in a folder."""
-
-    def __init__(self, core, values):
-        self.link = core.ask("link", values["link"],
-                             repr(float(values["alpha_us"]) * 1e-6), "tcp", "0")
-        self.folder, self.timeout_s = values["out"], float(values["timeout"])
-        self.ideal = values["network"] == "ideal"
-        self.job = helper("simulate_job")
-
-    def law_seconds(self, law, size):
-        """The seconds that a law predicts for so many bytes."""
-        return law["hops"] * self.link["alpha_s"] + \
-            law["share"] * size / self.link["bytes_per_s"]
-
-    def check(self):
-        """Refuses to go on without SimGrid."""
-        if not shutil.which("smpirun"):
-            raise Error("simulate: SimGrid is not installed; try: apt-get install "
-                        "libsimgrid-dev, then cmake --preset release and build")
-        if not self.job:
-            raise Error("simulate: this build has no simulate_job; try: cmake --preset "
-                        "release, then cmake --build --preset release (not with "
-                        "sanitizers)")
-
-    def _write(self, hosts):
-        """The platform and the hosts. A path between two hosts has two links, so each has
-        half the latency. Messages within a host take almost no time."""
-        write_text(os.path.join(self.folder, "platform.xml"),
-                   "<?xml version='1.0'?>\n"
-                   '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
-                   '<platform version="4.1">\n'
-                   '  <cluster id="cluster" prefix="host" suffix="" '
-                   f'radical="0-{hosts - 1}" speed="1Gf"\n'
-                   f'           bw="{self.link["bytes_per_s"]:.9g}Bps" '
-                   f'lat="{self.link["alpha_s"] / 2:.9g}s" '
-                   'loopback_bw="1000GBps" loopback_lat="0s"/>\n</platform>\n')
-        write_text(os.path.join(self.folder, "hosts.txt"),
-                   "".join(f"host{i}\n" for i in range(hosts)))
-
-    def run(self, name, workers, backend, words, waited=False, halving=False):
-        """(simulated seconds, seconds that it took, MB of memory). The job gets `words`.
-        `waited`: it waits until its messages are sent."""
-        hosts = workers + (backend["servers"] == 1)  # a single server has its own host
-        ranks = 2 * workers if backend["servers"] < 0 else hosts
-        self._write(hosts)
-        # All ranks share one block of memory for gradients ("local"), or one page for all
-        # messages whose content nobody reads ("global").
-        shared = "local" if backend["traffic"] == "library" else "global"
-        config = ["smpi/simulate-computation:no", "smpi/wtime:0",
-                  *["smpi/send-is-detached-thresh:0"] * waited,
-                  f"smpi/allreduce:{'rab_rdb' if halving else 'lr'}",
-                  f"smpi/shared-malloc:{shared}", *(IDEAL if self.ideal else ())]
-        # smpirun cuts paths at blanks, and that of TMPDIR. So it starts in the folder.
-        command = ["smpirun", "-quiet", "-no-privatize", "-np", str(ranks), "-platform",
-                   "platform.xml", "-hostfile", "hosts.txt", *(f"--cfg={c}" for c in config),
-                   "--log=root.thres:error", self.job, *words]
-        log, began = os.path.join(self.folder, "log.txt"), time.monotonic()
-        with create(log) as errors:
-            child = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, cwd=self.folder,
-                env={**os.environ, "TMPDIR": "."}, process_group=0,
-                preexec_fn=end_with_parent)
-        said, peak = self._wait(child, f"simulate: {name}, {workers} workers")
-        seconds = number(said.partition("@seconds=")[2].strip())
-        if child.returncode or seconds is None:
-            why = next(iter(read_lines(log, 1 << 22)), "") or "no output"
-            raise Error(f"simulate: {name}, {workers} workers: {why} ({visible(log)})")
-        return seconds, time.monotonic() - began, peak * 1024e-6
-
-    def _wait(self, child, what):
-        """(what a child has said, its largest resident size in KiB)."""
-        late = False
-
-        def stop(*_):
-            nonlocal late
-            late = True
-            os.killpg(child.pid, signal.SIGKILL)
-
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, self.timeout_s)
-        try:
-            with child.stdout:
-                said = child.stdout.read().decode("utf-8", "replace")
-            _, status, usage = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-        except BaseException:
-            child.terminate()  # smpirun forwards it
-            child.wait()
-            raise
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        if late:
-            raise Error(f"{what}: not done after {self.timeout_s:g} s; try: "
-                        f"timeout={4 * self.timeout_s:g}, or fewer workers")
-        return said, usage.ru_maxrss
-
-
-class Table:
-    """The table of simulated times beside the law's, on the screen and in a file.
-    `columns`: the heads of what `names` fills in each row."""
-
-    def __init__(self, simulator, elements, name, columns):
-        self.simulator, self.elements = simulator, elements
-        make_folder(simulator.folder)
-        self.path = os.path.join(simulator.folder, name)
-        link = simulator.link
-        self._file = create(self.path)
-        self._file.write(f"workers,{columns},mb,simulated_s,law_s,ratio,wall_s,memory_mb\n")
-        print(f"{elements * 4e-6:.4g} MB; links of {link['bytes_per_s'] * 8e-9:.4g} Gbit/s "
-              f"of payload, {link['alpha_s'] * 1e6:g} us\n\n"
-              f"{'workers':>7}  {columns:<20} {'simulated (s)':>13} {'law (s)':>12} "
-              f"{'ratio':>8} {'took (s)':>9} {'memory (MB)':>12}")
-
-    def row(self, names, law_s, workers, *job, **more):
-        """Runs a simulation, and writes a row with its seconds and the law's."""
-        seconds, wall_s, memory = self.simulator.run(names.partition(",")[0], workers, *job,
-                                                     **more)
-        print(f"{workers:7d}  {names:<20} {seconds:13.6g} {law_s:12.6g} "
-              f"{seconds / law_s:8.4f} {wall_s:9.1f} {memory:12.0f}", flush=True)
-        self._file.write(f"{workers},{names},{self.elements * 4e-6:.9g},{seconds:.9g},"
-                         f"{law_s:.9g},{seconds / law_s:.6f},{wall_s:.2f},{memory:.0f}\n")
-        self._file.flush()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, error, *_):
-        self._file.close()
-        if not error:
-            print(f"\n{self.path}")
 
 
 def _check_size(elements, workers):
@@ -302,45 +165,98 @@ def _check_size(elements, workers):
 # ---- an exchange of gradients
 
 
+class Exchange:
+    """The words of an exchange, and what follows from them."""
+
+    def __init__(self, core, words):
+        self.core = core
+        self.values, self.train = own_words(core, EXCHANGE, ALL, words)
+        for word in self.train:
+            if word.partition("=")[0] not in SQUEEZE + SIZES:
+                core.ask("words", EXCHANGE, ALL, word)  # which refuses it
+        values = self.values
+        self.run = self._ask_run()
+        self.settings = self.run["settings"]
+        self.squeezes = self.settings["squeeze"] != "none"
+        core.ask("check", "simulate")
+        if values["mb"] != "0" and self.train:
+            raise Error(f"simulate: mb={values['mb']} has no model, and {self.train[0]} needs "
+                        "one; try: without mb=")
+        self.elements = int(float(values["mb"]) * 1e6 / 4) if values["mb"] != "0" else \
+            self.run["params"]
+        if values["algorithm"] not in ALGORITHMS[:1 if self.squeezes else 3]:
+            raise Error(f"simulate: algorithm={values['algorithm']}: must be auto" +
+                        ("; squeeze= sums no whole gradients" if self.squeezes else
+                         ", ring or halving"))
+        self.ways = self._read_ways()
+
+    def _ask_run(self, *more):
+        """What the words of train say. squeeze=demo is a rule of its own."""
+        bucket = WHOLE if self.values["bucket_mb"] == "0" else self.values["bucket_mb"]
+        return self.core.ask("run", f"model={self.values['model']}", *self.train,
+                             f"bucket_mb={bucket}", f"first_bucket_mb={bucket}",
+                             *["optimizer=sgd"] * ("squeeze=demo" in self.train), *more)
+
+    def _read_ways(self):
+        """The backends. With squeeze= those that compress gradients. With shards only a
+        part of the exchange would be compressed, and the parameters' part depends on the
+        precision and the update."""
+        backends, given = self.core.table()["backends"], self.values["sync"]
+        ways = read_backends(self.core, backends, names_of(backends, "is_simulated")
+                             if given == "all" else given)
+        shards = [way for way in ways if self.squeezes and way["shards"]]
+        for way in ways if given != "all" else ():
+            if not way["is_simulated"] or way in shards:
+                raise Error(f"simulate: sync={way['name']} has a law but no simulation" +
+                            " of compressed gradients" * self.squeezes +
+                            "; try: lockstep predict")
+        return only_compressing("simulate", [way for way in ways if way not in shards],
+                                self.run, given != "all")
+
+    def law(self, way, workers, slice_kb):
+        """The law of a backend."""
+        updates = self.values["update"] == "server" or way["traffic"] == "owner"
+        self._ask_run(*[f"slice_kb={slice_kb}"] * bool(way["servers"]))
+        return self.core.ask(
+            "law", f"sync={way['name']}", f"workers={workers}", f"held={int(updates)}",
+            f"algorithm={'halving' if self.values['algorithm'] == 'halving' else 'ring'}")
+
+    def words(self, way, workers, slice_kb):
+        """The words of simulate/main.c."""
+        values, run = self.values, self.run
+        words = [f"sync={way['name']}", f"workers={workers}", f"n={self.elements}",
+                 f"slice_kb={slice_kb}", f"bucket_mb={float(values['bucket_mb']):.9g}",
+                 f"payload={values['payload']}",
+                 f"worker_updates={int(values['update'] == 'worker')}"]
+        if self.squeezes:
+            sizes = dict(zip(SIZES, (run["layers"], run["heads"], run["channels"],
+                                     run["context"], run["vocab"])))
+            words += ["train", *(f"{name}={size:.0f}" for name, size in sizes.items()),
+                      *(f"{name}={self.settings[name]}"
+                        for name in (*SQUEEZE, "bucket_mb", "first_bucket_mb"))]
+        return words
+
+
 def _exchange(core, words):
-    values = core.ask("words", EXCHANGE, ALL, *words)
-    elements = int(float(values["mb"]) * 1e6 / 4) if values["mb"] != "0" else \
-        core.ask("run", f"model={values['model']}")["params"]
-    workers = read_workers(values["workers"])
-    simulator = Simulator(core, values)
-    _check_size(elements, workers)
-    algorithm = values["algorithm"]
-    if algorithm not in ALGORITHMS[:3]:
-        raise Error(f"simulate: algorithm={algorithm}: must be auto, ring or halving")
-    backends = core.table()["backends"]
-    ways = read_backends(core, backends, names_of(backends, "is_simulated")
-                         if values["sync"] == "all" else values["sync"])
-    for way in ways:
-        if not way["is_simulated"]:
-            raise Error(f"simulate: sync={way['name']} has a law but no simulation; try: "
-                        "lockstep predict")
+    e = Exchange(core, words)
+    workers, simulator = read_workers(e.values["workers"]), Simulator(core, e.values)
+    _check_size(e.elements, workers)
     simulator.check()
-    worker_updates = values["update"] == "worker"
     usual = core.ask("run")["settings"]["slice_kb"]
-    with Table(simulator, elements, "simulate.csv", "backend") as table:
-        jobs = [(n, way) for n in workers for way in ways]
+    note = f", squeeze={e.settings['squeeze']}" * e.squeezes
+    with Table(simulator, e.elements, "simulate.csv", "backend", note) as table:
+        jobs = [(n, way) for n in workers for way in e.ways]
         for i, (n, way) in enumerate(jobs, 1):
             print(f"simulation {i} of {len(jobs)}: {way['name']}, {n} workers",
                   file=sys.stderr, flush=True)
-            law = core.ask(
-                "law", f"sync={way['name']}", f"workers={n}",
-                f"held={int(not worker_updates or way['traffic'] == 'owner')}",
-                f"algorithm={'halving' if algorithm == 'halving' else 'ring'}")
             # 0 for the ring, which then sends a chunk as one message
-            slice_kb = usual if values["slice_kb"] == "0" and way["servers"] else \
-                values["slice_kb"]
-            table.row(way["name"], simulator.law_seconds(law, elements * 4), n, way,
-                      [f"sync={way['name']}", f"workers={n}", f"n={elements}",
-                       f"slice_kb={slice_kb}", f"bucket_mb={float(values['bucket_mb']):.9g}",
-                       f"payload={values['payload']}",
-                       f"worker_updates={int(worker_updates)}"],
-                      waited=bool(way["servers"]) or way["traffic"] == "owner",
-                      halving=algorithm == "halving")
+            slice_kb = usual if e.values["slice_kb"] == "0" and way["servers"] else \
+                e.values["slice_kb"]
+            law = e.law(way, n, slice_kb)
+            table.row(way["name"], simulator.law_seconds(law, e.elements * 4), n, way,
+                      e.words(way, n, slice_kb),
+                      waited=e.squeezes or bool(way["servers"]) or way["traffic"] == "owner",
+                      halving=e.values["algorithm"] == "halving")
 
 
 # ---- a collective of the textbooks

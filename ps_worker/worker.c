@@ -223,6 +223,19 @@ static double sum_squares(const struct sync_job *job)
     return sum;
 }
 
+// Whether an element of a finite gradient becomes infinite when it is divided
+// and rounded to fp16. The norm is the root of `squares`.
+static bool overflows(const struct sync_job *job, double squares, float divisor)
+{
+    const float most = 65520 * divisor; // from here on fp16 rounds to infinity
+    if (job->settings->wire != DTYPE_F16 || squares < (double)most * most)
+        return false;
+    for (size_t i = 0; i < job->n; i++)
+        if (fabsf(job->grads[i]) >= most)
+            return true;
+    return false;
+}
+
 // Under ssp and asp each push is an update with this worker's gradient only. So
 // the worker does the overflow test, the unscaling and the clipping before it
 // pushes.
@@ -231,14 +244,17 @@ static void prepare_own_step(struct sync *s, const struct sync_in *in,
 {
     const struct worker *w = s->state;
     float world = (float)s->job.cluster->world;
-    float scale = optim_clip_scale(sum_squares(&s->job), in->grad_scale * world,
-                                   in->clip, &out->grad_norm);
+    float divisor = ps_divisor(s->job.cluster->world, w->client.job.wire);
+    double squares = sum_squares(&s->job);
+    float scale = optim_clip_scale(squares, in->grad_scale * world, in->clip,
+                                   &out->grad_norm);
+    if (overflows(&s->job, squares, divisor))
+        out->grad_norm = INFINITY;
     out->skipped = !isfinite(out->grad_norm);
     step->skip = out->skipped;
     step->lr = in->lr / world;
     if (!out->skipped)
-        step->grad_scale =
-            scale * ps_divisor(s->job.cluster->world, w->client.job.wire);
+        step->grad_scale = scale * divisor;
 }
 
 // The gradients in the servers' updates since the last call.

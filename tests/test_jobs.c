@@ -187,6 +187,24 @@ static void one_overflow_skips_the_step_everywhere(void **state)
     }
 }
 
+// Under asp and ssp a worker's gradient is an update. If fp16 cannot hold it on
+// the wire, the step is skipped, though the gradient itself is finite.
+static void a_gradient_that_fp16_cannot_send_is_skipped(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"asp", "ssp:1"};
+    struct job j;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        job_run(&j, 60,
+                "rm -rf sent; lockstep train %s steps=6 sync=dps workers=1 "
+                "consistency=%s channels=129 batch=2 accum=4 precision=fp16 "
+                "wire=fp16 out=%s/sent",
+                same, ways[i], job_dir());
+        assert_ok(&j);
+        assert_true(job_summary("sent", "steps_skipped") > 0);
+    }
+}
+
 static void one_nan_stops_all(void **state)
 {
     (void)state;
@@ -460,6 +478,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reruns_repeat_their_bits),
         cmocka_unit_test(any_backend_resumes_any_other),
         cmocka_unit_test(one_overflow_skips_the_step_everywhere),
+        cmocka_unit_test(a_gradient_that_fp16_cannot_send_is_skipped),
         cmocka_unit_test(one_nan_stops_all),
         cmocka_unit_test(faults_are_named),
         cmocka_unit_test(signals_end_all_processes),

@@ -174,7 +174,7 @@ static double exchanges(const struct law_mesh *law, const struct link *link,
     struct law half = {ring.hops / 2, ring.share / 2};
     struct law norm = {law->slices - 1, law->slices - 1};
     double n = law->rows / law->pieces * law->channels;
-    int joins = law_mesh_joins(law, backward);
+    double joins = law_mesh_joins(law, backward);
     if (!law->sequence)
         return joins * law_seconds(&ring, link, law->sum * n);
     return joins * law_seconds(&half, link, law->sum * n) +

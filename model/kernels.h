@@ -40,10 +40,12 @@ struct attention {
 
 // A block of the scores of divided sequences: some queries of this worker, over
 // some keys of any worker, of all B sequences. of_queries and of_keys are how
-// many tokens of a sequence these workers have.
+// many tokens of a sequence these workers have. `first`: these queries have no
+// result yet.
 struct attention_runs {
     struct zigzag_run queries, keys;
     int of_queries, of_keys;
+    bool first;
 };
 
 // The words whose rows of wte this worker has: all, or a slice's.
@@ -148,11 +150,11 @@ struct kernels {
 
     // attention_block.c: attention over the keys of one block. The keys come
     // before the queries, or are those of the queries. The block is merged into
-    // out (B, of_queries, C) in fp32 and lse (B, NH, of_queries), which begin
-    // with 0 and -INFINITY. The queries are in qkv (B, of_queries, 3C), the
+    // out (B, of_queries, C) in fp32 and lse (B, NH, of_queries); the first one
+    // replaces what is there. The queries are in qkv (B, of_queries, 3C), the
     // keys and values in kv (B, of_keys, 2C). Backward adds to dq (B,
     // of_queries, C) and dkv (B, of_keys, 2C), both fp32; `out`, in the model's
-    // format, and lse are those of all blocks. CPU only.
+    // format, and lse are those of all blocks.
     void (*attention_block)(float *out, float *lse, const void *qkv,
                             const void *kv, const struct attention_runs *r,
                             const struct attention *a);
@@ -202,13 +204,10 @@ struct kernels {
     // numbers apart.
     void (*transpose)(void *out, size_t ldo, const void *in, int rows,
                       int columns);
-    // n columns of a matrix, copied or rounded to columns of another one. Rows
-    // of out, and of copy_columns()'s in, are out_row and in_row numbers apart.
-    // CPU only.
+    // n columns of a matrix, copied to columns of another one. Rows are out_row
+    // and in_row numbers apart.
     void (*copy_columns)(void *out, size_t out_row, const void *in,
                          size_t in_row, size_t rows, size_t n);
-    void (*cast_columns)(void *out, size_t out_row, const float *in,
-                         size_t rows, size_t n);
 };
 
 // The CPU's table for `format` and the best instruction set of this processor;

@@ -55,19 +55,13 @@ struct zigzag layers_group(const struct model_job *job, int g)
     return zigzag_group(p->tokens, p->n, g * p->up, p->up);
 }
 
-// Attention's tensors of a layer, for some heads of a group's tokens.
-static void alloc_heads(struct arena *a, struct layer *l,
-                        const struct model_job *job)
+size_t layers_scores(const struct model_job *job)
 {
     const struct model_pieces *p = job->pieces;
-    size_t tokens = (size_t)layers_group(job, p->rank / p->up).own;
-    size_t all = (size_t)job->batch * tokens;
-    size_t size = dtype_bytes(job->precision);
-    size_t heads = (size_t)layers_heads(job, p->rank % p->up).n;
-    size_t width = (size_t)(job->config.channels / job->config.heads) * heads;
-    l->qkv = arena_alloc(a, all * width, 3 * size);
-    l->heads = arena_alloc(a, all * width, size);
-    l->lse = arena_floats(a, all * heads);
+    int tokens = p ? layers_group(job, p->rank / p->up).own : job->tokens;
+    int heads =
+        p ? layers_heads(job, p->rank % p->up).n : part_heads(&job->config).n;
+    return (size_t)job->batch * (size_t)tokens * (size_t)heads;
 }
 
 static void alloc_layer(struct arena *a, struct layer *l,
@@ -77,15 +71,13 @@ static void alloc_layer(struct arena *a, struct layer *l,
     size_t rows = (size_t)job->batch * (size_t)job->tokens;
     size_t own = (size_t)layers_rows(job, rows).n;
     size_t size = dtype_bytes(job->precision);
-    size_t C = (size_t)g->channels, heads = (size_t)part_heads(g).n;
-    size_t width = C / (size_t)g->heads * heads;
+    size_t C = (size_t)g->channels, D = C / (size_t)g->heads;
+    size_t width = D * (size_t)part_heads(g).n, scores = layers_scores(job);
     l->in = arena_alloc(a, own * C, size);
-    if (job->pieces && job->pieces->up > 1) {
-        alloc_heads(a, l, job);
-    } else {
-        l->qkv = arena_alloc(a, rows * width, 3 * size);
-        l->lse = arena_floats(a, rows * heads);
-    }
+    l->qkv = arena_alloc(a, scores * D, 3 * size);
+    if (job->pieces && job->pieces->up > 1)
+        l->heads = arena_alloc(a, scores * D, size);
+    l->lse = arena_floats(a, scores);
     l->att = arena_alloc(a, rows * width, size);
     l->mid = arena_alloc(a, own * C, size);
     l->pre = arena_alloc(a, rows * (size_t)part_inner(g).n, size);

@@ -82,6 +82,10 @@ struct part_share layers_rows(const struct model_job *job, size_t rows);
 struct part_share layers_heads(const struct model_job *job, int w);
 struct zigzag layers_group(const struct model_job *job, int g);
 
+// The rows of scores of which this worker computes attention: of each of its
+// heads, one for each token.
+size_t layers_scores(const struct model_job *job);
+
 // A block of memory that is given out in pieces, from its start. Each piece
 // begins at a multiple of `line` bytes. If the size would overflow, `used` gets
 // an impossible value and keeps it, so that the allocation of the block fails.

@@ -121,9 +121,6 @@ int model_open(struct model **out, const struct model_job *job)
     const struct model_ops *ops = find(job);
     if (!ops || check_job(job) < 0 || check_weights(job) < 0)
         return -1;
-    if (job->pieces && strcmp(ops->device, "cpu"))
-        return fail("model: divided sequences require device=cpu; try: "
-                    "device=cpu, or a mesh without cp");
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;

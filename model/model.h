@@ -151,8 +151,9 @@ struct model_slices {
 // The exchanges of n workers that divide every sequence (mesh=cpN): each has
 // some pieces of it, zigzag_of(tokens, n, rank) of base/zigzag.h. Attention
 // needs the keys and values of all of them. All workers call the same functions
-// in the same order. The functions return 0, or -1 after fail(); then the step
-// returns -1, too.
+// in the same order. Vectors are in the memory of the model's device, and at
+// most pieces_exchanged() bytes (pieces.h). The functions return 0, or -1 after
+// fail(); then the step returns -1, too.
 enum model_over { OVER_GATHER, OVER_RING };
 enum model_passes { PASS_KEYS, PASS_GRADIENTS, PASSES };
 struct model_pieces {
@@ -212,7 +213,7 @@ struct model_job {
     // Exchange between slices; NULL: tensors are whole.
     const struct model_slices *slices;
     // Exchange between workers that divide sequences; NULL: they are whole.
-    // Losses are then this worker's share: their sum is the mean. CPU only.
+    // Losses are then this worker's share: their sum is the mean.
     const struct model_pieces *pieces;
 };
 

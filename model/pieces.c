@@ -22,8 +22,6 @@
 #include "model/pieces_heads.h"
 #include "model/state.h"
 
-#include <math.h>
-
 // Buffers of the ring: keys and values that are here and that arrive; the
 // gradients of this worker's own, of another's in even and in odd steps, and
 // those that arrive.
@@ -75,6 +73,16 @@ void pieces_tables(struct model *m, struct arena *a)
         p ? arena_alloc(a, 2 * (size_t)p->n, sizeof *m->lengths) : NULL;
 }
 
+// How many numbers a buffer of keys and values has: in a ring those of any
+// group, else those of all.
+static size_t most_keys(const struct model *m)
+{
+    const struct model_pieces *p = m->job.pieces;
+    int tokens =
+        p->over == OVER_RING ? zigzag_most(p->tokens, p->n, p->up) : p->tokens;
+    return (size_t)m->job.batch * tokens * 2 * own_width(m);
+}
+
 void pieces_layout(struct model *m, struct arena *a)
 {
     const struct model_job *job = &m->job;
@@ -83,16 +91,24 @@ void pieces_layout(struct model *m, struct arena *a)
         pieces_heads_layout(m, a);
     if (!p || groups_of(job) == 1)
         return;
-    size_t width = own_width(m), B = job->batch;
-    size_t most = B * zigzag_most(p->tokens, p->n, p->up) * 2 * width;
     size_t size = dtype_bytes(job->precision);
-    size_t all = B * p->tokens * 2 * width;
     bool ring = p->over == OVER_RING;
-    m->merged = arena_floats(a, B * own_tokens(m) * width);
+    m->merged = arena_floats(a, job->batch * own_tokens(m) * own_width(m));
     for (int i = 0; i < (ring ? KEYS : 1); i++)
-        m->kv[i] = arena_alloc(a, ring ? most : all, size);
+        m->kv[i] = arena_alloc(a, most_keys(m), size);
     for (int i = 0; job->train && i < (ring ? GRADIENTS : 1); i++)
-        m->dkv[i] = arena_floats(a, ring ? most : all);
+        m->dkv[i] = arena_floats(a, most_keys(m));
+}
+
+size_t pieces_exchanged(const struct model_job *job)
+{
+    const struct model m = {.job = *job};
+    size_t heads = 0, keys = 0;
+    if (job->pieces->up > 1)
+        heads = pieces_heads_most(&m) * 3 * dtype_bytes(job->precision);
+    if (groups_of(job) > 1)
+        keys = most_keys(&m) * sizeof(float); // their gradients
+    return heads > keys ? heads : keys;
 }
 
 // ---- keys and values, step by step
@@ -161,7 +177,8 @@ static int keys_at(struct model *m, int B, int s, const void **kv)
 
 // ---- blocks
 
-// Calls `block` for each block of this group's queries and group g's keys.
+// Calls `block` for each block of this group's queries and group g's keys. Its
+// own keys come first.
 typedef void block_fn(void *ctx, const struct attention_runs *r);
 
 static void each_block(const struct model *m, int g, block_fn *block, void *ctx)
@@ -170,8 +187,9 @@ static void each_block(const struct model *m, int g, block_fn *block, void *ctx)
     struct zigzag theirs = layers_group(&m->job, g);
     for (int q = 0; q < ZIGZAG_PIECES; q++)
         for (int k = 0; k < ZIGZAG_PIECES; k++) {
+            bool first = g == own_group(m) && (k == 0 || !theirs.run[0].n);
             const struct attention_runs r = {own.run[q], theirs.run[k], own.own,
-                                             theirs.own};
+                                             theirs.own, first};
             if (r.queries.n && r.keys.n && r.keys.first <= r.queries.first)
                 block(ctx, &r);
         }
@@ -200,22 +218,18 @@ static int attend(struct model *m, const struct layer *l, void *out,
                   const struct attention *a)
 {
     struct blocks f = {.m = m, .l = l, .a = a};
-    size_t rows = a->B * own_tokens(m), n = rows * a->C;
     if (groups_of(&m->job) == 1) {
         m->k->attention(out, l->lse, l->qkv, a);
         return 0;
     }
     if (keys_begin(m, l->qkv, a->B))
         return -1;
-    m->k->zero(m->merged, n);
-    for (size_t i = 0; i < rows * a->NH; i++)
-        l->lse[i] = -INFINITY;
     for (int s = 0; s < groups_of(&m->job); s++) {
         if (keys_at(m, a->B, s, &f.kv))
             return -1;
         each_block(m, whose(m, s), block_forward, &f);
     }
-    m->k->cast_down(out, m->merged, n);
+    m->k->cast_down(out, m->merged, a->B * own_tokens(m) * a->C);
     return 0;
 }
 
@@ -284,6 +298,14 @@ static int share_end(struct model *m, int B, float **own)
     return 0;
 }
 
+// n columns of dqkv = v (rows, n), through a buffer of keys.
+static void round_columns(struct model *m, void *dqkv, const float *v,
+                          size_t rows, size_t n)
+{
+    m->k->cast_down(m->kv[HERE], v, rows * n);
+    m->k->copy_columns(dqkv, 3 * own_width(m), m->kv[HERE], n, rows, n);
+}
+
 // The other way: dqkv from `out`, which attend() wrote, and its gradient.
 static int attend_backward(struct model *m, const struct layer *l, void *dqkv,
                            const void *dout, const void *out,
@@ -310,8 +332,8 @@ static int attend_backward(struct model *m, const struct layer *l, void *dqkv,
     }
     if (share_end(m, a->B, &own))
         return -1;
-    m->k->cast_columns(dqkv, 3 * C, m->merged, rows, C);
-    m->k->cast_columns(number_at(m, dqkv, C), 3 * C, own, rows, 2 * C);
+    round_columns(m, dqkv, m->merged, rows, C);
+    round_columns(m, number_at(m, dqkv, C), own, rows, 2 * C);
     return 0;
 }
 

@@ -16,6 +16,9 @@ int pieces_longest(const struct model_job *job);
 void pieces_tables(struct model *m, struct arena *a);
 void pieces_layout(struct model *m, struct arena *a);
 
+// The bytes of the largest vector that an exchange gives or takes.
+size_t pieces_exchanged(const struct model_job *job);
+
 // The model's attention for this worker's tokens. pieces_attention() reads
 // l->qkv, or where heads are exchanged m->local, and writes l->att and l->lse.
 // pieces_backward() writes dqkv (B, T', 3C) from dout (B, T', C). Both return

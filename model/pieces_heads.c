@@ -44,14 +44,31 @@ static size_t width_of(const struct model *m, int w)
     return (size_t)(layers_heads(&m->job, w).n * head_channels(m));
 }
 
+// Those of this worker's heads, of its group's tokens.
+static size_t of_group(const struct model *m)
+{
+    return m->job.batch * group_of(m).own * width_of(m, own_member(m));
+}
+
+// Those of all heads, of its own tokens.
+static size_t of_own(const struct model *m)
+{
+    int width = part_heads(&m->job.config).n * head_channels(m);
+    return (size_t)m->job.batch * m->job.tokens * width;
+}
+
+size_t pieces_heads_most(const struct model *m)
+{
+    size_t own = of_own(m), group = of_group(m);
+    return own > group ? own : group;
+}
+
 void pieces_heads_layout(struct model *m, struct arena *a)
 {
     const struct model_job *job = &m->job;
-    size_t size = dtype_bytes(job->precision), B = job->batch;
-    size_t rows = B * job->tokens * m->width;
-    size_t all = B * group_of(m).own * width_of(m, own_member(m));
-    size_t most = rows > all ? rows : all;
-    m->local = arena_alloc(a, rows, 3 * size);
+    size_t size = dtype_bytes(job->precision), all = of_group(m);
+    size_t most = pieces_heads_most(m);
+    m->local = arena_alloc(a, of_own(m), 3 * size);
     m->given = arena_alloc(a, most, 3 * size);
     m->taken = arena_alloc(a, most, 3 * size);
     if (job->train) {
@@ -108,9 +125,8 @@ static void cut_tokens(struct model *m, void *all, void *chunks, int B,
             size_t place = b * group.own + in.at + run.first - in.first;
             char *chunk = number_at(m, chunks, at + (b * z.own + run.at) * row);
             char *whole = number_at(m, all, place * row);
-            size_t n = (size_t)run.n * row;
-            m->k->copy_columns(out ? chunk : whole, n, out ? whole : chunk, n,
-                               1, n);
+            m->k->copy_columns(out ? chunk : whole, row, out ? whole : chunk,
+                               row, (size_t)run.n, row);
         }
         lengths[w] = (size_t)B * z.own * row;
         at += lengths[w];

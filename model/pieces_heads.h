@@ -8,6 +8,9 @@
 
 struct model;
 
+// The channels of q, of all tokens that an exchange gives or takes.
+size_t pieces_heads_most(const struct model *m);
+
 // Lays out the buffers of the exchanges.
 void pieces_heads_layout(struct model *m, struct arena *a);
 

@@ -39,9 +39,9 @@ double law_mesh_stages(const struct law_mesh *m)
            16.0 * (m->stages - 1);
 }
 
-int law_mesh_joins(const struct law_mesh *m, int backward)
+double law_mesh_joins(const struct law_mesh *m, int backward)
 {
-    return (2 + (backward && m->recompute)) * m->layers +
+    return (2 + (backward ? m->recompute : 0)) * m->layers +
            (backward ? is_last(m) : is_first(m));
 }
 
@@ -50,11 +50,11 @@ double law_mesh_sum(int n)
     return 2.0 * (n - 1) / n;
 }
 
-int law_mesh_gathers(const struct law_mesh *m, int backward)
+double law_mesh_gathers(const struct law_mesh *m, int backward)
 {
     int ends = backward ? is_first(m) + is_last(m) : 0;
     int again = m->sequence == 2 ? 0 : 2; // the LayerNorms' outputs
-    int each = backward ? 2 + again + 2 * m->recompute : 2;
+    double each = backward ? 2 + again + 2 * m->recompute : 2;
     return m->sequence ? each * m->layers + ends : 0;
 }
 
@@ -67,8 +67,8 @@ int law_mesh_norms(const struct law_mesh *m, int backward)
 static double streams(const struct law_mesh *m)
 {
     double n = own_rows(m) * m->channels, sum = law_mesh_sum(m->slices);
-    int joins = law_mesh_joins(m, false) + law_mesh_joins(m, true);
-    int gathers = law_mesh_gathers(m, false) + law_mesh_gathers(m, true);
+    double joins = law_mesh_joins(m, false) + law_mesh_joins(m, true);
+    double gathers = law_mesh_gathers(m, false) + law_mesh_gathers(m, true);
     if (!m->sequence)
         return joins * sum * m->sum * n;
     return sum / 2 * n * (joins * m->sum + gathers * m->width) +
@@ -115,7 +115,7 @@ double law_mesh_heads(const struct law_mesh *m, int backward)
 {
     double all = 4 * m->rows * m->channels * m->width;
     return m->pieces > 1 && m->up > 1
-               ? all * (1 - stays(m)) * (1 + (backward && m->recompute)) /
+               ? all * (1 - stays(m)) * (1 + (backward ? m->recompute : 0)) /
                      (m->pieces * m->slices)
                : 0;
 }

@@ -76,11 +76,12 @@ struct law_mesh {
     int micro, stages, chunks, slices;
     int layers; // of this stage
     int stage;
-    int recompute; // bool: backward computes the layers' activations again
-    int aligned;   // bool: law_mesh_order_matters()
-    int sequence;  // tp_sequence=
-    int pieces;    // workers that divide sequences; 0 or 1: sequences are whole
-    int up;        // of them, those that exchange heads with each other
+    double recompute; // the share of layers whose activations backward computes
+                      // again
+    int aligned;      // bool: law_mesh_order_matters()
+    int sequence;     // tp_sequence=
+    int pieces; // workers that divide sequences; 0 or 1: sequences are whole
+    int up;     // of them, those that exchange heads with each other
     int tokens, heads; // of a sequence; of the whole model
 };
 
@@ -107,11 +108,11 @@ double law_mesh_keys(const struct law_mesh *m, int backward);
 
 // Joins (sums over all slices) in one micro-batch: in its forward, or in its
 // backward.
-int law_mesh_joins(const struct law_mesh *m, int backward);
+double law_mesh_joins(const struct law_mesh *m, int backward);
 
 // With `sequence`: all-gathers of rows in one micro-batch, and gathers of the
 // gradients of LayerNorms (in backward only). Else 0.
-int law_mesh_gathers(const struct law_mesh *m, int backward);
+double law_mesh_gathers(const struct law_mesh *m, int backward);
 int law_mesh_norms(const struct law_mesh *m, int backward);
 
 // For the sum of a vector around a ring of n, each member sends 2 (n-1)/n times

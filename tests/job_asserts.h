@@ -5,6 +5,7 @@
 
 #include "tests/job.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/test.h"
@@ -45,6 +46,18 @@ static inline void assert_same_files(const char *a, const char *b, int step)
             "%s/checkpoint-%d/$f.safetensors || exit 1; done",
             a, step, b, step);
     assert_ok(&j);
+}
+
+// What run.json says of a law.
+static inline double job_law(const char *out, const char *name)
+{
+    struct job j;
+    job_run(&j, 10,
+            "python3 -c 'import json; print(json.load(open(\"%s/run.json\"))"
+            "[\"law\"][\"%s\"])'",
+            out, name);
+    assert_ok(&j);
+    return strtod(j.out, NULL);
 }
 
 static inline int count_lines(const char *text)

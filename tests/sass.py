@@ -184,7 +184,7 @@ def loads_at_once(code):
 
 def attention_row(row, code, used):
     kernel, math, head, regs, stack, shared, blocks, tensor, copies, most, part = row
-    mark = f"{kernel}_kernelI9math_{math}Li{head}E"
+    mark = f"{kernel}_kernelI9math_{math}Li{head}ELb0E"  # of whole sequences
     name = next((n for n in code if mark in n), None)
     if not name:
         return [f"{mark}: no such kernel"]

@@ -9,118 +9,14 @@
 // factor. Masks, and gradients that settle() rounds, must be equal to the bit.
 // test_cuda_train.c tests the update.
 
-#include "base/base.h"
-#include "base/rng.h"
-#include "device/cuda.h"
-#include "device/vector.h"
-#include "model/cuda/kernels_cuda.h"
-#include "model/kernels.h"
+#include "tests/both.h"
 
-#include <math.h>
+#include "device/cuda.h"
+#include "model/cuda/kernels_cuda.h"
+
 #include <omp.h>
 
-#include "tests/test.h"
-
-static struct device *gpu;
 static void *queue;
-
-static const enum dtype formats[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
-
-enum { FORMATS = 3 };
-
-static double tolerance(enum dtype t)
-{
-    return t == DTYPE_F32 ? 1e-4 : t == DTYPE_F16 ? 4e-3 : 3e-2;
-}
-
-// ---- a tensor on both devices
-
-struct both {
-    enum dtype type;
-    size_t n;
-    void *cpu, *gpu;
-};
-
-static struct both both_zeros(enum dtype t, size_t n)
-{
-    struct both b = {t, n, mem_alloc(n, dtype_bytes(t)),
-                     device_alloc(gpu, n, dtype_bytes(t))};
-    assert_true(b.cpu && b.gpu);
-    return b;
-}
-
-static void send(struct both *b)
-{
-    assert_int_equal(device_copy(gpu, b->gpu, b->cpu,
-                                 b->n * dtype_bytes(b->type)),
-                     0);
-}
-
-// Normal deviates of standard deviation `size`.
-static struct both both_random(enum dtype t, size_t n, uint64_t key,
-                               double size)
-{
-    struct both b = both_zeros(t, n);
-    float *x = mem_alloc(n, sizeof *x);
-    assert_non_null(x);
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)(size * rng_normal(key, i));
-    vector_cast(b.cpu, t, x, DTYPE_F32, n);
-    mem_free(x);
-    send(&b);
-    return b;
-}
-
-static void both_free(struct both *b)
-{
-    mem_free(b->cpu);
-    device_free(gpu, b->gpu);
-}
-
-static void assert_close(const char *what, const struct both *b, double tol)
-{
-    size_t bytes = b->n * dtype_bytes(b->type);
-    char *back = mem_alloc(bytes, 1);
-    float *got = mem_alloc(b->n, sizeof *got);
-    float *want = mem_alloc(b->n, sizeof *want);
-    double square = 0;
-    assert_true(back && got && want);
-    assert_int_equal(device_copy(gpu, back, b->gpu, bytes), 0);
-    vector_cast(got, DTYPE_F32, back, b->type, b->n);
-    vector_cast(want, DTYPE_F32, b->cpu, b->type, b->n);
-    for (size_t i = 0; i < b->n; i++)
-        square += (double)want[i] * want[i];
-    double rms = sqrt(square / (double)b->n);
-    for (size_t i = 0; i < b->n; i++) {
-        double off = fabs((double)got[i] - want[i]);
-        if (!(off <= tol * (fabs((double)want[i]) + rms)))
-            print_message("%s, %s: element %zu of %zu is %g, on the CPU %g "
-                          "(rms %g)\n",
-                          what, dtype_name(b->type), i, b->n, (double)got[i],
-                          (double)want[i], rms);
-        assert_true(off <= tol * (fabs((double)want[i]) + rms));
-    }
-    mem_free(back);
-    mem_free(got);
-    mem_free(want);
-}
-
-static void assert_same(const struct both *b)
-{
-    size_t bytes = b->n * dtype_bytes(b->type);
-    char *back = mem_alloc(bytes, 1);
-    assert_non_null(back);
-    assert_int_equal(device_copy(gpu, back, b->gpu, bytes), 0);
-    assert_memory_equal(back, b->cpu, bytes);
-    mem_free(back);
-}
-
-static struct mask mask_of(double rate)
-{
-    return (struct mask){.key = 99,
-                         .threshold = (uint32_t)(rate * 0x1p32),
-                         .keep = (float)(1 / (1 - rate))};
-}
 
 // ---- embedding
 
@@ -359,6 +255,125 @@ static void attention(void **state)
         }
 }
 
+// ---- blocks of attention over divided sequences
+
+struct division {
+    int b, len, n, heads, size; // of len tokens, by n workers
+    double rate;
+};
+
+// A worker's queries, and what it computes for them.
+struct divided {
+    struct division d;
+    enum dtype t;
+    struct zigzag own;
+    int rank;
+    struct attention on_cpu;
+    struct cuda_attention on_gpu;
+    struct both qkv, out, lse, dout, dq;
+    struct both rounded; // out in the format
+    float *row_sum;
+};
+
+static void block(struct divided *v, bool backward, const struct both *kv,
+                  const struct both *dkv, const struct attention_runs *r)
+{
+    const struct kernels *k = kernels_find(v->t);
+    if (backward) {
+        k->attention_block_backward(v->dq.cpu, dkv->cpu, v->dout.cpu,
+                                    v->rounded.cpu, v->lse.cpu, v->qkv.cpu,
+                                    kv->cpu, r, &v->on_cpu);
+        cuda_attention_block_backward(queue, v->dq.gpu, dkv->gpu, v->row_sum,
+                                      v->dout.gpu, v->rounded.gpu, v->lse.gpu,
+                                      v->qkv.gpu, kv->gpu, r, &v->on_gpu);
+        return;
+    }
+    k->attention_block(v->out.cpu, v->lse.cpu, v->qkv.cpu, kv->cpu, r,
+                       &v->on_cpu);
+    cuda_attention_block(queue, v->out.gpu, v->lse.gpu, v->qkv.gpu, kv->gpu, r,
+                         &v->on_gpu);
+}
+
+// All blocks of v's queries, its own keys first.
+static void each_block(struct divided *v, double tol, bool backward)
+{
+    for (int s = 0; s < v->d.n; s++) {
+        int from = (v->rank + s) % v->d.n;
+        struct zigzag z = zigzag_of(v->d.len, v->d.n, from);
+        size_t n = (size_t)(v->d.b * z.own * v->d.heads * v->d.size);
+        struct both kv = both_random(v->t, 2 * n, 10 + (uint64_t)from, 1);
+        struct both dkv = both_random(DTYPE_F32, 2 * n, 3, 0.1);
+        for (int i = 0; i < ZIGZAG_PIECES * ZIGZAG_PIECES; i++) {
+            int k = i % 2;
+            const struct attention_runs r = {v->own.run[i / 2], z.run[k],
+                                             v->own.own, z.own,
+                                             s == 0 && (k == 0 || !z.run[0].n)};
+            if (r.queries.n && r.keys.n && r.keys.first <= r.queries.first)
+                block(v, backward, &kv, &dkv, &r);
+        }
+        assert_close("dkv of blocks", &dkv, 3 * tol);
+        both_free(&kv);
+        both_free(&dkv);
+    }
+}
+
+// Masks are those of some heads of a slice.
+static void worker_blocks(enum dtype t, bool tf32, struct division d, int rank)
+{
+    int c = d.heads * d.size;
+    struct zigzag own = zigzag_of(d.len, d.n, rank);
+    size_t rows = (size_t)(d.b * own.own), n = rows * (size_t)c;
+    size_t threads = (size_t)omp_get_max_threads(), scores = rows * d.heads;
+    struct mask mask = mask_of(d.rate);
+    double tol = tf32 ? tolerance(DTYPE_F16) : tolerance(t);
+    float *scratch = mem_alloc(threads * attention_scratch(d.len, c, d.heads),
+                               sizeof *scratch);
+    struct divided v = {
+        .d = d,
+        .t = t,
+        .own = own,
+        .rank = rank,
+        .on_cpu = {d.b, d.len, c, d.heads, mask, scratch, 1, d.heads + 2},
+        .on_gpu = {d.b, d.len, c, d.heads, t, tf32, mask, 1, d.heads + 2},
+        .qkv = both_random(t, 3 * n, 1, 1),
+        .out = both_random(DTYPE_F32, n, 4, 1), // the first block replaces it
+        .lse = both_random(DTYPE_F32, scores, 5, 1),
+        .dout = both_random(t, n, 2, 1),
+        .dq = both_random(DTYPE_F32, n, 6, 0.1),
+        .rounded = both_zeros(t, n),
+        .row_sum = device_alloc(gpu, scores, sizeof(float))};
+    each_block(&v, tol, false);
+    assert_close("attention of blocks", &v.out, tol);
+    assert_close("lse of blocks", &v.lse, tol);
+    vector_cast(v.rounded.cpu, t, v.out.cpu, DTYPE_F32, n);
+    send(&v.rounded);
+    send(&v.lse);
+    each_block(&v, tol, true);
+    assert_close("dq of blocks", &v.dq, 3 * tol);
+    struct both *all[] = {&v.qkv, &v.out, &v.lse, &v.dout, &v.dq, &v.rounded};
+    for (int i = 0; i < 6; i++)
+        both_free(all[i]);
+    mem_free(scratch);
+    device_free(gpu, v.row_sum);
+}
+
+static void attention_blocks(void **state)
+{
+    (void)state;
+    static const struct division cases[] = {
+        {1, 2, 2, 1, 8, 0},      {2, 17, 3, 1, 32, 0.3}, {1, 40, 2, 2, 6, 0.1},
+        {1, 270, 1, 1, 64, 0.1}, {1, 90, 2, 1, 128, 0},  {1, 31, 2, 1, 7, 0}};
+    for (int f = 0; f <= FORMATS; f++) // the last: fp32, computed in TF32
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            enum dtype t = f < FORMATS ? formats[f] : DTYPE_F32;
+            bool tf32 = f == FORMATS;
+            if ((t == DTYPE_BF16 || tf32) && cuda_capability(gpu) < 80)
+                continue;
+            for (int rank = 0; rank < cases[i].n; rank++)
+                worker_blocks(t, tf32, cases[i], rank);
+        }
+}
+
 // ---- the loss
 
 static void assert_zeros(const char *dev, size_t bytes)
@@ -472,9 +487,13 @@ int main(int argc, char **argv)
     }
     queue = device_handle(gpu, DEVICE_COMPUTE);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding), cmocka_unit_test(layer_norm),
-        cmocka_unit_test(gelus),     cmocka_unit_test(attention),
-        cmocka_unit_test(loss),      cmocka_unit_test(vectors),
+        cmocka_unit_test(embedding),
+        cmocka_unit_test(layer_norm),
+        cmocka_unit_test(gelus),
+        cmocka_unit_test(attention),
+        cmocka_unit_test(loss),
+        cmocka_unit_test(vectors),
+        cmocka_unit_test(attention_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

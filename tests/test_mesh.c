@@ -130,7 +130,7 @@ static void the_mesh_gives_the_number_of_workers(void **state)
         {{"sync=zero", "mesh=dp2,cp2", "attention_over=ring"}, NULL},
         {{"sync=outer", "mesh=dp2,cp2"}, "sync=outer has no divided sequences"},
         {{"sync=ring", "mesh=dp4", "attention_over=ring"}, "try: mesh=cp2"},
-        {{"mesh=cp4", "device=cuda"}, "are computed on the CPU only"},
+        {{"sync=ring", "mesh=cp2,up2", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=pp4", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=pp2,tp2", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=dp2", "chunks=2"}, "chunks=: is for the stages"},

@@ -50,18 +50,6 @@ static void check_same(const char *out, const char *whole, int ranks,
     assert_true(last(out, "tokens", 0) == last(whole, "tokens", 0));
 }
 
-// What run.json says of a law.
-static double law_says(const char *out, const char *name)
-{
-    struct job j;
-    job_run(&j, 10,
-            "python3 -c 'import json; print(json.load(open(\"%s/run.json\"))"
-            "[\"law\"][\"%s\"])'",
-            out, name);
-    assert_ok(&j);
-    return strtod(j.out, NULL);
-}
-
 // The mean payload in a step of n workers, of which `up` exchange heads: b
 // bytes a number, T tokens.
 static double law(int n, int up, int T, int b, bool recompute)
@@ -93,7 +81,7 @@ static void check_groups(int n, int up, int T, const char *words, double within)
     }
     assert_true(fabs(sent - law(n, share, T, half ? 2 : 4, again)) < 1e-6);
     assert_true(fabs(came - sent) < 1e-6);
-    assert_true(fabs(law_says("pieces", "piece_tx") - sent) < 1e-3);
+    assert_true(fabs(job_law("pieces", "piece_tx") - sent) < 1e-3);
     check_same("pieces", "whole", n, within);
 }
 
@@ -180,7 +168,7 @@ static void both_ways_have_the_same_bits(void **state)
 // The mean of all ranks is what the law says, or there is neither.
 static void check_bytes(const char *out, const char *axis)
 {
-    double sent = 0, one, law = law_says(out, axis);
+    double sent = 0, one, law = job_law(out, axis);
     int ranks = 0;
     for (; job_column(out, axis, ranks, &one, 1) == 1; ranks++)
         sent += last(out, axis, ranks);
@@ -304,7 +292,8 @@ static void what_has_no_meaning_is_refused(void **state)
         {"mesh=cp2,up2 attention_over=heads", "try: ring, or cp4 without up"},
         {"mesh=tp2,cp2,up3", "3 workers divide 2 heads"},
         {"mesh=cp3,up3 context=8", "9 workers (cp) divide sequences of 8"},
-        {"mesh=cp2 device=cuda", "on the CPU only; try: device=cpu"},
+        {"mesh=cp2 device=cuda attention=cudnn precision=bf16 dropout=0",
+         "attention=cudnn computes whole sequences"},
         {"mesh=cp2 pace=1,1 eval=0 verify=0", "try: without pace="},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -215,6 +215,22 @@ static int add_part(const struct question *q, const struct model_config *part,
     return 0;
 }
 
+// The share of a stage's layers that backward computes again. If it follows its
+// forward, a GPU still has what the last layer's products have computed.
+static double computed_again(const struct question *q, int stage, int layers)
+{
+    const struct pipeline *p = &q->plan;
+    bool gpu = strcmp(q->r->device, "cpu");
+    int kept = 0;
+    for (int k = 1; gpu && k < timetable_length(p); k++) {
+        struct action a = timetable_action(p, stage, k - 1);
+        struct action b = timetable_action(p, stage, k);
+        kept += a.kind == ACTION_FORWARD && b.kind == ACTION_BACKWARD &&
+                a.micro == b.micro && a.chunk == b.chunk;
+    }
+    return q->r->recompute ? 1 - (double)kept / p->micro / layers : 0;
+}
+
 static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
 {
     return (struct law_mesh){
@@ -229,7 +245,7 @@ static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
         .slices = q->slices,
         .layers = layers,
         .stage = stage,
-        .recompute = q->r->recompute,
+        .recompute = computed_again(q, stage, layers),
         .aligned =
             law_mesh_order_matters(q->replicas,
                                    (int)dtype_bytes(q->r->settings.wire)),

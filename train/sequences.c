@@ -2,6 +2,10 @@
 //
 // In a ring a thread passes keys and values on while the model computes with
 // those that are here.
+//
+// A GPU's vectors travel through pinned memory of the host: a vector that is
+// given is copied down before its exchange, and one that is taken is copied up
+// after it.
 
 #include "train/sequences.h"
 
@@ -11,6 +15,7 @@
 #include "config/mesh.h"
 #include "device/device.h"
 #include "horovod_ring/carriers.h"
+#include "model/pieces.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/shape.h"
@@ -18,14 +23,26 @@
 
 enum { DEPTH = 16 }; // most exchanges that are open at once
 
+// Sides of an exchange. Collectives use the buffers of PASS_KEYS; one that
+// works in place uses what it gives.
+enum { GIVEN, TAKEN, SIDES };
+
+// A pass that is open.
+struct open_pass {
+    uint64_t ticket;
+    struct group_vector in;
+    void *to; // the model's memory for it
+};
+
 struct sequences {
     struct model_pieces job;
     struct zigzag own;
     // The workers that exchange heads, and those that exchange keys, or NULL.
     struct group *heads, *keys;
-    uint64_t taken[PASSES]; // tickets of the passes that are open
-    int shares;             // workers of both that share memory
-    int exchanges;          // of this step; numbers their spans
+    struct open_pass passes[PASSES];
+    char *host[PASSES * SIDES]; // on a GPU those that are used
+    int shares;                 // workers of both that share memory
+    int exchanges;              // of this step; numbers their spans
 };
 
 int sequences_tokens(const struct trainer *t)
@@ -44,6 +61,55 @@ void sequences_pick(const struct trainer *t, int32_t *x)
     int rows = t->run.batch * sequences_tokens(t);
     for (int r = 0; s && r < rows; r++)
         x[r] = x[zigzag_row(&s->own, (uint64_t)r)];
+}
+
+// ---- a GPU's vectors in host memory
+
+static int host_buffers(const struct trainer *t)
+{
+    const struct sequences *s = t->sequences;
+    return !s || device_is_host(t->dev) ? 0
+           : s->job.over == OVER_RING   ? PASSES * SIDES
+           : s->job.up > 1              ? SIDES
+                                        : 1;
+}
+
+size_t sequences_bytes(const struct trainer *t, const struct model_job *job)
+{
+    int n = host_buffers(t);
+    return n ? (size_t)n * pieces_exchanged(job) : 0;
+}
+
+int sequences_buffers(struct trainer *t, const struct model_job *job)
+{
+    struct sequences *s = t->sequences;
+    for (int i = 0; i < host_buffers(t); i++) {
+        s->host[i] = device_host_alloc(t->dev, pieces_exchanged(job), 1);
+        if (!s->host[i])
+            return -1;
+    }
+    return 0;
+}
+
+// The vector itself on a CPU, else its buffer.
+static char *on_host(struct trainer *t, enum model_passes kind, int side,
+                     void *v)
+{
+    return device_is_host(t->dev) ? v : t->sequences->host[kind * SIDES + side];
+}
+
+// Copy a vector to its buffer, and back, if it has one. down() waits until all
+// that the model has computed is done; then buffers may be written again. Both
+// return 0, or -1 after fail().
+static int down(struct trainer *t, char *host, const void *v, size_t bytes)
+{
+    return host == v ? 0 : device_copy(t->dev, host, v, bytes);
+}
+
+static int up(struct trainer *t, void *v, const char *host, size_t bytes)
+{
+    return host == v ? 0
+                     : device_copy_on(t->dev, DEVICE_COMPUTE, v, host, bytes);
 }
 
 // ---- exchanges
@@ -66,6 +132,11 @@ static int await(struct trainer *t, struct group *g, int rc, uint64_t ticket)
     return rc;
 }
 
+static size_t bytes_of(const struct group_vector *v)
+{
+    return v->n * dtype_bytes(v->type);
+}
+
 // A vector with a chunk of its own length for each of a group's workers.
 static struct group_vector chunks(const struct group *g, void *v,
                                   const size_t *lengths, enum dtype type)
@@ -79,24 +150,42 @@ static struct group_vector chunks(const struct group *g, void *v,
     return all;
 }
 
+// Where this worker's chunk begins, and its length, in bytes.
+static struct group_chunk own_chunk(const struct group *g,
+                                    const struct group_vector *v)
+{
+    struct group_chunk own = group_chunk_of(v, 1, g->size, g->rank);
+    size_t size = dtype_bytes(v->type);
+    return (struct group_chunk){own.off * size, own.n * size};
+}
+
 static int gather(void *ctx, void *v, const size_t *lengths, enum dtype type)
 {
     struct trainer *t = ctx;
     struct group *g = t->sequences->keys;
-    struct group_vector all = chunks(g, v, lengths, type);
+    char *host = on_host(t, PASS_KEYS, GIVEN, v);
+    struct group_vector all = chunks(g, host, lengths, type);
+    struct group_chunk own = own_chunk(g, &all);
     uint64_t ticket = 0;
-    int rc = group_all_gather(g, &all, &ticket);
-    return await(t, g, rc, ticket);
+    int rc = down(t, host + own.off, (char *)v + own.off, own.n) ||
+             group_all_gather(g, &all, &ticket);
+    return await(t, g, rc, ticket) || up(t, v, host, bytes_of(&all)) ? -1 : 0;
 }
 
 static int scatter(void *ctx, float *v, const size_t *lengths)
 {
     struct trainer *t = ctx;
     struct group *g = t->sequences->keys;
-    struct group_vector all = chunks(g, v, lengths, DTYPE_F32);
+    char *host = on_host(t, PASS_KEYS, GIVEN, v);
+    struct group_vector all = chunks(g, host, lengths, DTYPE_F32);
+    struct group_chunk own = own_chunk(g, &all);
     uint64_t ticket = 0;
-    int rc = group_reduce_scatter(g, &all, &ticket);
-    return await(t, g, rc, ticket);
+    int rc = down(t, host, v, bytes_of(&all)) ||
+             group_reduce_scatter(g, &all, &ticket);
+    return await(t, g, rc, ticket) ||
+                   up(t, (char *)v + own.off, host + own.off, own.n)
+               ? -1
+               : 0;
 }
 
 static int pass(void *ctx, enum model_passes kind, void *give, size_t given,
@@ -104,12 +193,16 @@ static int pass(void *ctx, enum model_passes kind, void *give, size_t given,
 {
     struct trainer *t = ctx;
     struct sequences *s = t->sequences;
+    struct open_pass *p = &s->passes[kind];
     int n = s->keys->size, rank = s->keys->rank;
-    struct group_vector out = group_plain(give, given, type);
-    struct group_vector in = group_plain(take, taken, type);
+    struct group_vector out =
+        group_plain(on_host(t, kind, GIVEN, give), given, type);
     uint64_t sent;
-    return group_send(s->keys, &out, (rank + 1) % n, &sent) ||
-                   group_recv(s->keys, &in, (rank + n - 1) % n, &s->taken[kind])
+    p->in = group_plain(on_host(t, kind, TAKEN, take), taken, type);
+    p->to = take;
+    return down(t, out.data, give, bytes_of(&out)) ||
+                   group_send(s->keys, &out, (rank + 1) % n, &sent) ||
+                   group_recv(s->keys, &p->in, (rank + n - 1) % n, &p->ticket)
                ? -1
                : 0;
 }
@@ -117,8 +210,11 @@ static int pass(void *ctx, enum model_passes kind, void *give, size_t given,
 static int passed(void *ctx, enum model_passes kind)
 {
     struct trainer *t = ctx;
-    struct sequences *s = t->sequences;
-    return await(t, s->keys, 0, s->taken[kind]);
+    struct open_pass *p = &t->sequences->passes[kind];
+    return await(t, t->sequences->keys, 0, p->ticket) ||
+                   up(t, p->to, p->in.data, bytes_of(&p->in))
+               ? -1
+               : 0;
 }
 
 static int exchange(void *ctx, void *give, const size_t *given, void *take,
@@ -126,11 +222,15 @@ static int exchange(void *ctx, void *give, const size_t *given, void *take,
 {
     struct trainer *t = ctx;
     struct group *g = t->sequences->heads;
-    struct group_vector out = chunks(g, give, given, type);
-    struct group_vector in = chunks(g, take, taken, type);
+    struct group_vector out =
+        chunks(g, on_host(t, PASS_KEYS, GIVEN, give), given, type);
+    struct group_vector in =
+        chunks(g, on_host(t, PASS_KEYS, TAKEN, take), taken, type);
     uint64_t ticket = 0;
-    int rc = group_all_to_all(g, &out, &in, &ticket);
-    return await(t, g, rc, ticket);
+    int rc = down(t, out.data, give, bytes_of(&out)) ||
+             group_all_to_all(g, &out, &in, &ticket);
+    return await(t, g, rc, ticket) || up(t, take, in.data, bytes_of(&in)) ? -1
+                                                                          : 0;
 }
 
 // Replaces *loss by its sum over a group, the same bits on each. Returns 0, or
@@ -237,6 +337,9 @@ void sequences_close(struct trainer *t)
     if (t->sequences) {
         group_close(&t->sequences->keys);
         group_close(&t->sequences->heads);
+        for (int i = 0; i < PASSES * SIDES; i++)
+            if (t->sequences->host[i])
+                device_host_free(t->dev, t->sequences->host[i]);
     }
     mem_free(t->sequences);
     t->sequences = NULL;

@@ -33,6 +33,11 @@ const struct model_pieces *sequences_job(const struct trainer *t);
 // Moves this worker's tokens of a batch (B, T) to its start.
 void sequences_pick(const struct trainer *t, int32_t *x);
 
+// The buffers in host memory through which a GPU's vectors travel, for a model
+// of *job: their bytes, on a CPU 0; and allocates them: 0, or -1 after fail().
+size_t sequences_bytes(const struct trainer *t, const struct model_job *job);
+int sequences_buffers(struct trainer *t, const struct model_job *job);
+
 // Connect to the workers that have the other pieces. All workers call it.
 // Returns 0, or -1 after fail().
 int sequences_open(struct trainer *t);

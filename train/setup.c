@@ -257,7 +257,8 @@ static void predict_memory(struct trainer *t)
             t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };
     memory_worker(&job, &t->memory);
-    t->memory.buffers += stages_bytes(t) + slices_bytes(t);
+    t->memory.buffers +=
+        stages_bytes(t) + slices_bytes(t) + sequences_bytes(t, &model);
     t->memory.mapped += memory_shared(stages_sharing(t) + slices_sharing(t) +
                                       sequences_sharing(t));
 }
@@ -323,7 +324,8 @@ static int open_model(struct trainer *t)
         batch *= (size_t)job.slots;
     t->x = mem_alloc(batch, sizeof *t->x);
     t->y = mem_alloc(batch, sizeof *t->y);
-    if (place_vectors(t) || slices_buffer(t) || !t->x || !t->y)
+    if (place_vectors(t) || slices_buffer(t) || sequences_buffers(t, &job) ||
+        !t->x || !t->y)
         return -1;
     job = trainer_model_job(t); // now with the vectors
     return model_open(&t->model, &job);

@@ -21,6 +21,9 @@ static int check_cudnn(const struct run *r, bool gpu)
                     "ways, so dropout=%g would drop other weights; try: "
                     "dropout=0, or attention=ours",
                     r->dropout);
+    if (mesh_pieces(&r->mesh) > 1)
+        return fail("attention=cudnn computes whole sequences, and mesh= "
+                    "divides them (cp); try: attention=ours");
     return 0;
 }
 

@@ -52,10 +52,6 @@ static int check_pieces(const struct run *r, const char *mesh)
 {
     if (mesh_pieces(&r->mesh) == 1)
         return 0;
-    if (strcmp(r->device, "cpu"))
-        return fail("mesh=%s: divided sequences (cp) are computed on the CPU "
-                    "only; try: device=cpu, or a mesh without cp",
-                    mesh);
     if (r->pace.given)
         return fail("mesh=%s: pace= makes no exchanges of divided sequences "
                     "(cp); try: without pace=",

@@ -84,15 +84,16 @@ static int visible(const struct block *b, const struct strip *s, int i)
 }
 
 // Merges a row's result o * inv of this block, with its lse, into the row's
-// result so far.
+// result so far, unless it is the first.
 static void merge_row(float *out, float *lse, const float *o, float inv,
-                      float block_lse, int D)
+                      float block_lse, int D, bool first)
 {
-    float most = *lse > block_lse ? *lse : block_lse;
-    float old = expf(*lse - most), new = expf(block_lse - most);
+    float before = first ? -INFINITY : *lse;
+    float most = before > block_lse ? before : block_lse;
+    float old = expf(before - most), new = expf(block_lse - most);
     float sum = old + new, keep = old / sum, take = new / sum *inv;
     for (int d = 0; d < D; d++)
-        out[d] = out[d] * keep + o[d] * take;
+        out[d] = (first ? 0 : out[d] * keep) + o[d] * take;
     *lse = most + logf(sum);
 }
 
@@ -114,7 +115,7 @@ static void block_forward(const struct block *b, float *out, float *lse,
                      b->Dp, s.keys, VALUES, s.ahead);
         for (int i = 0; i < s.rows; i++)
             merge_row(out + (t + i) * C, lse + t + i, b->o + i * Dp, inv[i],
-                      own[i], b->D);
+                      own[i], b->D, b->runs->first);
     }
 }
 

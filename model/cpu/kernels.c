@@ -67,5 +67,4 @@ const struct kernels KERNELS_TABLE = {
     .add_parts = add_gathered,
     .transpose = transpose,
     .copy_columns = copy_columns,
-    .cast_columns = cast_columns,
 };

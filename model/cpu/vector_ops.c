@@ -119,17 +119,6 @@ static void copy_columns(void *out_, size_t out_row, const void *in_,
         memcpy(out + r * out_row, in + r * in_row, n * sizeof *out);
 }
 
-static void cast_columns(void *out_, size_t out_row, const float *in,
-                         size_t rows, size_t n)
-{
-    real *out = out_;
-#pragma omp parallel for
-    for (size_t r = 0; r < rows; r++)
-#pragma omp simd
-        for (size_t c = 0; c < n; c++)
-            out[r * out_row + c] = store(in[r * n + c]);
-}
-
 static void zero(float *v, size_t n)
 {
     memset(v, 0, n * sizeof *v);

@@ -15,27 +15,45 @@
 
 #include "model/cuda/attention.cuh"
 
-// Applies dropout's mask to rows row and row + 8 of P, from `column` on.
+// Applies dropout's mask to rows row and row + 8 of P, from key `column` on.
 __device__ inline void drop(frag_c p[2], const head &h, int row, int column)
 {
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         uint32_t key = mask_row(h.mask, h.mask0 + row + i / 2 % 2 * 8);
-        int at = column + i / 4 * 8 + 2 * lane_t() + i % 2;
+        int at = h.key0 + column + i / 4 * 8 + 2 * lane_t() + i % 2;
         p[i / 4].v[i % 4] *= mask_at(h.mask, key, (uint32_t)at);
     }
 }
 
-template <class M, int DP>
+// Merges a row's result of a block of scores, whose log of its sum is `own`,
+// into the row's result so far (attention_block.c). *f: the factor of the own
+// result; returns that of the other. *lse and `exists` are those of the row.
+__device__ inline float merge(float *f, float *lse, float own, bool exists,
+                              bool first)
+{
+    bool mine = lane_t() == 0 && exists; // of the four lanes with the row
+    float before = mine && !first ? *lse : -INFINITY;
+    before = from_lane(before, lane_g() * 4);
+    float most = fmaxf(before, own);
+    float old = expf(before - most), now = expf(own - most), sum = old + now;
+    if (mine)
+        *lse = most + logf(sum);
+    *f *= now / sum;
+    return old / sum;
+}
+
+template <class M, int DP, bool PART>
 __global__ void __launch_bounds__(ATT_THREADS)
-    attention_kernel(typename M::real *out, float *lse,
-                     const typename M::real *qkv, struct heads all)
+    attention_kernel(out_of<typename M::real, PART> *out, float *lse,
+                     const typename M::real *qkv, const typename M::real *kv,
+                     struct heads all)
 {
     typedef typename M::real real;
     typedef shape<real, DP> my;
     constexpr int G = my::GROUPS, KEYS = my::TILE, LD = my::LD;
     __shared__ alignas(16) real tiles[4 * my::SIZE]; // K, V, and the next two
-    head h = this_head(all);
+    head h = this_head<PART>(all);
     // The longest rows first: the last blocks to start are short ones.
     int q0 = (int)(gridDim.x - 1 - blockIdx.x) * my::ROWS;
     int first = q0 + (int)(threadIdx.x / 32) * 16 * G; // the warp's rows
@@ -45,17 +63,18 @@ __global__ void __launch_bounds__(ATT_THREADS)
     frag_a<real> q[G][DP / 16];
     static_assert(my::ROWS <= 4 * KEYS, "the queries pass through the tiles");
     take_rows<real, DP>(q, tiles, in + (size_t)q0 * h.stride, h.stride,
-                        h.T - q0, h.D, first - q0);
+                        h.queries - q0, h.D, first - q0);
 
     frag_c o[G][DP / 8] = {};
     float m[2 * G], l[2 * G] = {}, scale2 = h.scale * LOG2_E;
     for (int r = 0; r < 2 * G; r++)
         m[r] = -INFINITY;
-    int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T; // keys before it
+    int end = q0 + my::ROWS + h.ahead;
+    int last = end < h.keys ? end : h.keys; // keys before it
     auto tile_step = [&](int k0, const real *tile) {
         const real *ks = tile + lane_b<real>(LD);
         const real *vs = tile + my::SIZE + lane_rows<real>(LD);
-        if (k0 >= first + 16 * G)
+        if (k0 >= first + 16 * G + h.ahead)
             return; // all keys are later than the warp's queries
         frag_c s[G][KEYS / 8] = {};
         frag_b<real> b[2];
@@ -69,8 +88,8 @@ __global__ void __launch_bounds__(ATT_THREADS)
                     M::mma(s[g][n + 1], q[g][k], b[1]);
                 }
             }
-        if (k0 + KEYS - 1 > first) // the diagonal
-            hide_later<G, KEYS / 8>(s, row, k0 + 2 * lane_t());
+        if (k0 + KEYS - 1 > h.sees(first)) // the diagonal, or the end
+            hide_later<G, KEYS / 8>(s, h, row, k0 + 2 * lane_t());
         float m2[2 * G];
 #pragma unroll
         for (int r = 0; r < 2 * G; r++) { // m is finite: key 0 came first
@@ -117,34 +136,57 @@ __global__ void __launch_bounds__(ATT_THREADS)
             }
         }
     };
-    each_keys<real, DP>(tiles, in + h.C, h, last, tile_step);
+    each_keys<real, DP>(tiles, first_key<PART>(h, in, kv), h, last, tile_step);
+    float f[2 * G], keep[2 * G] = {};
 #pragma unroll
     for (int r = 0; r < 2 * G; r++) {
+        bool exists = row + r * 8 < h.queries;
         l[r] = row_sum_of(l[r]);
-        if (lane_t() == 0 && row + r * 8 < h.T)
-            lse[h.row0 + row + r * 8] = m[r] * h.scale + logf(l[r]);
+        f[r] = 1 / l[r];
+        float own = m[r] * h.scale + logf(l[r]);
+        float *at = lse + h.row0 + row + r * 8;
+        if (PART)
+            keep[r] = merge(&f[r], at, own, exists, h.runs.first);
+        else if (lane_t() == 0 && exists)
+            *at = own;
     }
 #pragma unroll
     for (int g = 0; g < G; g++)
-        store_rows<real, DP>(out + h.token * h.C + h.column, (size_t)h.C,
-                             row + g * 16, h.T, h.D, o[g], 1 / l[2 * g],
-                             1 / l[2 * g + 1]);
+        store_rows<out_of<real, PART>, DP>(out + h.token * h.C + h.column,
+                                           (size_t)h.C, row + g * 16, h.queries,
+                                           h.D, o[g], f[2 * g], f[2 * g + 1],
+                                           keep[2 * g], keep[2 * g + 1]);
 }
 
-void cuda_attention(void *queue, void *out, float *lse, const void *qkv,
-                    const struct cuda_attention *attention)
+template <bool PART>
+static void launch(void *queue, void *out, float *lse, const void *qkv,
+                   const void *kv, struct attention_runs r,
+                   struct cuda_attention a)
 {
-    struct cuda_attention a = *attention;
     by_math(a.format, a.tf32, [=](auto math) {
         by_head(a.C / a.NH, [=](auto padded) {
             typedef decltype(math) M;
             typedef typename M::real real;
             constexpr int DP = decltype(padded)::value;
-            dim3 blocks = blocks_of<real, DP>(a);
-            attention_kernel<M, DP>
+            dim3 blocks = blocks_of<real, DP>(a, PART ? r.queries.n : a.T);
+            attention_kernel<M, DP, PART>
                 <<<blocks, ATT_THREADS, 0, (cudaStream_t)queue>>>(
-                    (real *)out, lse, (const real *)qkv, heads_of(a));
+                    (out_of<real, PART> *)out, lse, (const real *)qkv,
+                    (const real *)kv, heads_of(a, r));
         });
     });
     CU(cudaGetLastError());
+}
+
+void cuda_attention(void *queue, void *out, float *lse, const void *qkv,
+                    const struct cuda_attention *a)
+{
+    launch<false>(queue, out, lse, qkv, NULL, {}, *a);
+}
+
+void cuda_attention_block(void *queue, float *out, float *lse, const void *qkv,
+                          const void *kv, const struct attention_runs *r,
+                          const struct cuda_attention *a)
+{
+    launch<true>(queue, out, lse, qkv, kv, *r, *a);
 }

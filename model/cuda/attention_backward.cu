@@ -46,17 +46,17 @@ __device__ inline void softmax_backward(float *s, float *dp, float scale2,
     *dp = p * (*dp * keep - row_sum);
 }
 
-template <class M, int DP>
+template <class M, int DP, bool PART>
 __global__ void __launch_bounds__(ATT_THREADS)
-    dq_kernel(typename M::real *dqkv, const typename M::real *dout,
-              const typename M::real *qkv, const float *lse,
-              const float *row_sum, struct heads all)
+    dq_kernel(out_of<typename M::real, PART> *out, const typename M::real *dout,
+              const typename M::real *qkv, const typename M::real *kv,
+              const float *lse, const float *row_sum, struct heads all)
 {
     typedef typename M::real real;
     typedef shape<real, DP> my;
     constexpr int G = my::GROUPS, KEYS = my::TILE, LD = my::LD;
     __shared__ alignas(16) real tiles[4 * my::SIZE]; // K, V, and the next two
-    head h = this_head(all);
+    head h = this_head<PART>(all);
     int q0 = (int)(gridDim.x - 1 - blockIdx.x) * my::ROWS;
     int first = q0 + (int)(threadIdx.x / 32) * 16 * G; // the warp's rows
     int row = first + lane_g();                        // row + 8 r: this lane's
@@ -65,20 +65,20 @@ __global__ void __launch_bounds__(ATT_THREADS)
 
     frag_a<real> q[G][DP / 16], d[G][DP / 16];
     take_rows<real, DP>(q, tiles, in + (size_t)q0 * h.stride, h.stride,
-                        h.T - q0, h.D, first - q0);
+                        h.queries - q0, h.D, first - q0);
     take_rows<real, DP>(d, tiles, d_in + (size_t)q0 * h.C, (size_t)h.C,
-                        h.T - q0, h.D, first - q0);
+                        h.queries - q0, h.D, first - q0);
 
     float lse2[2 * G], sum[2 * G], scale2 = h.scale * LOG2_E;
     for (int r = 0; r < 2 * G; r++) {
-        bool valid = row + r * 8 < h.T; // e^(0 - inf) = 0 for the others
+        bool valid = row + r * 8 < h.queries; // e^(0 - inf) = 0 for the others
         lse2[r] = valid ? lse[h.row0 + row + r * 8] * LOG2_E : INFINITY;
         sum[r] = valid ? row_sum[h.row0 + row + r * 8] : 0;
     }
     frag_c dq[G][DP / 8] = {};
-    int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T;
+    int end = q0 + my::ROWS + h.ahead, last = end < h.keys ? end : h.keys;
     auto tile_step = [&](int k0, const real *tile) {
-        if (k0 >= first + 16 * G)
+        if (k0 >= first + 16 * G + h.ahead)
             return; // all keys are later than the warp's queries
         const real *ks = tile + lane_b<real>(LD), *vs = ks + my::SIZE;
         const real *k_rows = tile + lane_rows<real>(LD);
@@ -95,9 +95,9 @@ __global__ void __launch_bounds__(ATT_THREADS)
                 for (int i = 0; i < 2 * G; i++)
                     M::mma(dp[i / 2][i % 2], d[i / 2][k], b[i % 2]);
             }
-            int key = k0 + c0 + 2 * lane_t(); // + n * 8 + k % 2
-            if (k0 + c0 + CHUNK - 1 > first)  // the diagonal
-                hide_later<G, 2>(s, row, key);
+            int key = k0 + c0 + 2 * lane_t();        // + n * 8 + k % 2
+            if (k0 + c0 + CHUNK - 1 > h.sees(first)) // the diagonal, or the end
+                hide_later<G, 2>(s, h, row, key);
             frag_a<real> ds[G];
 #pragma unroll
             for (int g = 0; g < G; g++) {
@@ -107,7 +107,8 @@ __global__ void __launch_bounds__(ATT_THREADS)
                     if (h.mask.threshold)
                         keep = mask_at(h.mask,
                                        mask_row(h.mask, h.mask0 + row + r * 8),
-                                       (uint32_t)(key + i / 4 * 8 + i % 2));
+                                       (uint32_t)(h.key0 + key + i / 4 * 8 +
+                                                  i % 2));
                     softmax_backward(&s[g][i / 4].v[i % 4],
                                      &dp[g][i / 4].v[i % 4], scale2, lse2[r],
                                      sum[r], keep);
@@ -122,17 +123,20 @@ __global__ void __launch_bounds__(ATT_THREADS)
             }
         }
     };
-    each_keys<real, DP>(tiles, in + h.C, h, last, tile_step);
+    each_keys<real, DP>(tiles, first_key<PART>(h, in, kv), h, last, tile_step);
+    size_t stride = PART ? (size_t)h.C : h.stride;
 #pragma unroll
     for (int g = 0; g < G; g++)
-        store_rows<real, DP>(dqkv + h.token * h.stride + h.column, h.stride,
-                             row + g * 16, h.T, h.D, dq[g], h.scale, h.scale);
+        store_rows<out_of<real, PART>, DP>(out + h.token * stride + h.column,
+                                           stride, row + g * 16, h.queries, h.D,
+                                           dq[g], h.scale, h.scale, PART, PART);
 }
 
-template <class M, int DP>
+template <class M, int DP, bool PART>
 __global__ void __launch_bounds__(ATT_THREADS)
-    dkv_kernel(typename M::real *dqkv, const typename M::real *dout,
-               const typename M::real *qkv, const float *lse,
+    dkv_kernel(out_of<typename M::real, PART> *dkv,
+               const typename M::real *dout, const typename M::real *qkv,
+               const typename M::real *kv, const float *lse,
                const float *row_sum, struct heads all)
 {
     typedef typename M::real real;
@@ -146,7 +150,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
     __shared__ alignas(16) real tiles[4 * SIZE]; // Q, dO, and the next two
     __shared__ alignas(16) real own[STAYS ? my::ROWS * LD : 8];
     __shared__ float rows[4 * QUERIES]; // the queries' lse and row_sum
-    head h = this_head(all);
+    head h = this_head<PART>(all);
     int k0 = (int)blockIdx.x * my::ROWS; // the first keys have most queries
     int first = k0 + (int)(threadIdx.x / 32) * 16 * G; // the warp's keys
     int mine = first + lane_g(); // mine + 8 r: this lane's
@@ -154,10 +158,10 @@ __global__ void __launch_bounds__(ATT_THREADS)
     const real *d_in = dout + h.token * h.C + h.column;
 
     frag_a<real> key[STAYS ? 1 : G][DP / 16], value[G][DP / 16];
-    const real *k_in = in + (size_t)k0 * h.stride + h.C;
+    const real *k_in = first_key<PART>(h, in, kv) + (size_t)k0 * h.kv_stride;
     const real *k_rows = own + (first - k0) * LD + lane_a<real>(LD);
-    copy_tile<real, DP, my::ROWS>(STAYS ? own : tiles, k_in, h.stride, h.T - k0,
-                                  h.D);
+    copy_tile<real, DP, my::ROWS>(STAYS ? own : tiles, k_in, h.kv_stride,
+                                  h.keys - k0, h.D);
     copy_wait();
     __syncthreads();
     if constexpr (!STAYS) {
@@ -165,7 +169,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
             load_rows<real, DP>(key[g], tiles, first - k0 + g * 16);
         __syncthreads();
     }
-    take_rows<real, DP>(value, tiles, k_in + h.C, h.stride, h.T - k0, h.D,
+    take_rows<real, DP>(value, tiles, k_in + h.C, h.kv_stride, h.keys - k0, h.D,
                         first - k0);
 
     frag_c dk[G][DP / 8] = {}, dv[G][DP / 8] = {};
@@ -174,23 +178,24 @@ __global__ void __launch_bounds__(ATT_THREADS)
     auto copy_queries = [&](int q0, int half) {
         real *to = tiles + half * 2 * SIZE;
         copy_tile<real, DP, QUERIES>(to, in + (size_t)q0 * h.stride, h.stride,
-                                     h.T - q0, h.D);
+                                     h.queries - q0, h.D);
         copy_tile<real, DP, QUERIES>(to + SIZE, d_in + (size_t)q0 * h.C,
-                                     (size_t)h.C, h.T - q0, h.D);
+                                     (size_t)h.C, h.queries - q0, h.D);
         int i = (int)threadIdx.x;
         if (i < 2 * QUERIES)
             copy_one(&rows[half * 2 * QUERIES + i],
                      (i < QUERIES ? lse : row_sum) + h.row0 + q0 + i % QUERIES,
-                     q0 + i % QUERIES < h.T);
+                     q0 + i % QUERIES < h.queries);
     };
     int half = 0; // which half of tiles and rows this iteration reads
-    copy_queries(k0, half);
-    for (int q0 = k0; q0 < h.T; q0 += QUERIES, half ^= 1) { // from the diagonal
+    int q_first = k0 > h.ahead ? k0 - h.ahead : 0; // the diagonal
+    copy_queries(q_first, half);
+    for (int q0 = q_first; q0 < h.queries; q0 += QUERIES, half ^= 1) {
         copy_wait();
         __syncthreads(); // the tiles are complete, the last ones are free
-        if (q0 + QUERIES < h.T)
+        if (q0 + QUERIES < h.queries)
             copy_queries(q0 + QUERIES, half ^ 1);
-        if (q0 + QUERIES <= first)
+        if (q0 + QUERIES + h.ahead <= first)
             continue; // all queries are before the warp's keys
         const real *pair = tiles + half * 2 * SIZE;
         const real *qs = pair + lane_b<real>(LD), *ds = qs + SIZE;
@@ -216,12 +221,12 @@ __global__ void __launch_bounds__(ATT_THREADS)
                 for (int i = 0; i < 2 * G; i++)
                     M::mma(dp[i / 2][i % 2], value[i / 2][k], b[i % 2]);
             }
-            int i0 = c0 + 2 * lane_t();       // of the tile; + n * 8 + k % 2
-            if (first + 16 * G > q0 + c0 + 1) // the diagonal
+            int i0 = c0 + 2 * lane_t(); // of the tile; + n * 8 + k % 2
+            if (first + 16 * G > q0 + c0 + h.ahead + 1) // the diagonal
 #pragma unroll
                 for (int i = 0; i < 8 * G; i++)
                     if (mine + i / 8 * 16 + i / 2 % 2 * 8 >
-                        q0 + i0 + i / 4 % 2 * 8 + i % 2)
+                        h.ahead + q0 + i0 + i / 4 % 2 * 8 + i % 2)
                         s[i / 8][i / 4 % 2].v[i % 4] = -INFINITY;
             float lse2[4], sum[4];
             for (int i = 0; i < 4; i++) {
@@ -235,11 +240,11 @@ __global__ void __launch_bounds__(ATT_THREADS)
                     int j = i / 4 * 2 + i % 2; // of the lane's four queries
                     float keep = 1;
                     if (h.mask.threshold)
-                        keep =
-                            mask_at(h.mask,
-                                    mask_row(h.mask, h.mask0 + q0 + i0 +
-                                                         i / 4 * 8 + i % 2),
-                                    (uint32_t)(mine + g * 16 + i / 2 % 2 * 8));
+                        keep = mask_at(h.mask,
+                                       mask_row(h.mask, h.mask0 + q0 + i0 +
+                                                            i / 4 * 8 + i % 2),
+                                       (uint32_t)(h.key0 + mine + g * 16 +
+                                                  i / 2 % 2 * 8));
                     softmax_backward(&s[g][i / 4].v[i % 4],
                                      &dp[g][i / 4].v[i % 4], scale2, lse2[j],
                                      sum[j], keep);
@@ -258,24 +263,24 @@ __global__ void __launch_bounds__(ATT_THREADS)
             }
         }
     }
-    real *out = dqkv + h.token * h.stride + h.column;
+    dkv += h.kv_token * h.kv_stride + h.column + (PART ? 0 : h.C);
 #pragma unroll
     for (int g = 0; g < G; g++) {
-        store_rows<real, DP>(out + h.C, h.stride, mine + g * 16, h.T, h.D,
-                             dk[g], h.scale, h.scale);
-        store_rows<real, DP>(out + 2 * h.C, h.stride, mine + g * 16, h.T, h.D,
-                             dv[g], 1, 1);
+        store_rows<out_of<real, PART>, DP>(dkv, h.kv_stride, mine + g * 16,
+                                           h.keys, h.D, dk[g], h.scale, h.scale,
+                                           PART, PART);
+        store_rows<out_of<real, PART>, DP>(dkv + h.C, h.kv_stride,
+                                           mine + g * 16, h.keys, h.D, dv[g], 1,
+                                           1, PART, PART);
     }
 }
 
-void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
-                             const void *dout, const void *out,
-                             const float *lse, const void *qkv,
-                             const struct cuda_attention *attention)
+// row_sum for all queries of a worker, `tokens` in each sequence.
+static void sum_rows(cudaStream_t stream, float *row_sum, const void *dout,
+                     const void *out, struct cuda_attention a, int tokens)
 {
-    struct cuda_attention a = *attention;
-    cudaStream_t stream = (cudaStream_t)queue;
-    size_t rows = (size_t)a.B * a.NH * a.T;
+    size_t rows = (size_t)a.B * a.NH * tokens;
+    a.T = tokens;
     by_format(a.format, [=](auto number) {
         typedef decltype(number) real;
         row_sum_kernel<<<blocks_for(rows * 32, ATT_THREADS), ATT_THREADS, 0,
@@ -283,23 +288,54 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
                                    (const real *)out, a);
     });
     CU(cudaGetLastError());
+}
+
+// Without PART, dq and dkv are dqkv.
+template <bool PART>
+static void launch(cudaStream_t stream, void *dq, void *dkv,
+                   const float *row_sum, const void *dout, const float *lse,
+                   const void *qkv, const void *kv, struct attention_runs r,
+                   struct cuda_attention a)
+{
     by_math(a.format, a.tf32, [=](auto math) {
         by_head(a.C / a.NH, [=](auto padded) {
             typedef decltype(math) M;
             typedef typename M::real real;
             constexpr int DP = decltype(padded)::value;
-            dim3 blocks = blocks_of<real, DP>(a);
-            dq_kernel<M, DP>
-                <<<blocks, ATT_THREADS, 0, stream>>>((real *)dqkv,
-                                                     (const real *)dout,
-                                                     (const real *)qkv, lse,
-                                                     row_sum, heads_of(a));
-            dkv_kernel<M, DP>
-                <<<blocks, ATT_THREADS, 0, stream>>>((real *)dqkv,
-                                                     (const real *)dout,
-                                                     (const real *)qkv, lse,
-                                                     row_sum, heads_of(a));
+            typedef out_of<real, PART> wide;
+            int queries = PART ? r.queries.n : a.T;
+            int keys = PART ? r.keys.n : a.T;
+            dq_kernel<M, DP, PART>
+                <<<blocks_of<real, DP>(a, queries), ATT_THREADS, 0, stream>>>(
+                    (wide *)dq, (const real *)dout, (const real *)qkv,
+                    (const real *)kv, lse, row_sum, heads_of(a, r));
+            dkv_kernel<M, DP, PART>
+                <<<blocks_of<real, DP>(a, keys), ATT_THREADS, 0, stream>>>(
+                    (wide *)dkv, (const real *)dout, (const real *)qkv,
+                    (const real *)kv, lse, row_sum, heads_of(a, r));
         });
     });
     CU(cudaGetLastError());
+}
+
+void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
+                             const void *dout, const void *out,
+                             const float *lse, const void *qkv,
+                             const struct cuda_attention *a)
+{
+    cudaStream_t stream = (cudaStream_t)queue;
+    sum_rows(stream, row_sum, dout, out, *a, a->T);
+    launch<false>(stream, dqkv, dqkv, row_sum, dout, lse, qkv, NULL, {}, *a);
+}
+
+void cuda_attention_block_backward(void *queue, float *dq, float *dkv,
+                                   float *row_sum, const void *dout,
+                                   const void *out, const float *lse,
+                                   const void *qkv, const void *kv,
+                                   const struct attention_runs *r,
+                                   const struct cuda_attention *a)
+{
+    cudaStream_t stream = (cudaStream_t)queue;
+    sum_rows(stream, row_sum, dout, out, *a, r->of_queries);
+    launch<true>(stream, dq, dkv, row_sum, dout, lse, qkv, kv, *r, *a);
 }

@@ -20,9 +20,9 @@ template <typename T>
 __device__ inline void put_places(T *out, float v[4], const T *wpe, size_t i,
                                   int tokens, int C, const struct mask &mask)
 {
-    size_t row = i * 4 / C, c = i * 4 % C;
+    size_t row = mask_place(mask, i * 4 / C), c = i * 4 % C;
     float place[4];
-    load4(place, wpe + (mask.row + row) % tokens * C + c);
+    load4(place, wpe + row % tokens * C + c);
     uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
     for (int k = 0; k < 4; k++) {
         v[k] += place[k];
@@ -76,7 +76,7 @@ __global__ void places_after_kernel(T *out, const float *words, const T *wpe,
 __device__ inline void add_numbers(float sum[4], const float d[4], size_t row,
                                    int c, const struct mask &mask)
 {
-    uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
+    uint32_t key = mask.threshold ? mask_row(mask, mask_place(mask, row)) : 0;
     for (int k = 0; k < 4; k++)
         sum[k] +=
             mask.threshold ? d[k] * mask_at(mask, key, (uint32_t)c + k) : d[k];
@@ -121,18 +121,33 @@ __global__ void tokens_kernel(float *dwte, const T *dout,
     store4(row, sum);
 }
 
+// The worker's own token at a position of its sequences; -1: another worker has
+// it.
+__device__ inline int token_at(const struct zigzag &z, int place)
+{
+#pragma unroll
+    for (int k = 0; k < ZIGZAG_PIECES; k++) {
+        int i = place - z.run[k].first;
+        if (i >= 0 && i < z.run[k].n)
+            return z.run[k].at + i;
+    }
+    return z.own ? -1 : place;
+}
+
 // A block computes one position's row of dwpe.
 template <typename T>
 __global__ void places_kernel(float *dwpe, const T *dout, int B, int C,
                               bool add, struct mask mask)
 {
-    size_t place = blockIdx.x, T_ = gridDim.x;
+    size_t place = blockIdx.x;
+    int own = mask.place.own ? mask.place.own : (int)gridDim.x;
+    int t = token_at(mask.place, (int)place);
     for (int c = (int)threadIdx.x * 4; c < C; c += (int)blockDim.x * 4) {
         float sum[4] = {0, 0, 0, 0};
         if (add)
             load4(sum, dwpe + place * C + c);
-        for (int b = 0; b < B; b++)
-            add_row(sum, dout, (size_t)b * T_ + place, c, C, mask);
+        for (int b = 0; t >= 0 && b < B; b++)
+            add_row(sum, dout, (size_t)b * own + t, c, C, mask);
         store4(dwpe + place * C + c, sum);
     }
 }

@@ -57,8 +57,9 @@ static void embed_backward(float *dwte, float *dwpe, const void *dout,
                            int T, int C, bool add, const struct mask *mask)
 {
     (void)x, (void)here;
+    int own = mask->place.own ? mask->place.own : T;
     cuda_embed_backward(gpu()->queue, format(), dwte, dwpe, dout,
-                        &gpu()->tokens, (int)(rows / (size_t)T), T, C, add,
+                        &gpu()->tokens, (int)(rows / (size_t)own), T, C, add,
                         mask);
 }
 
@@ -132,6 +133,25 @@ static void attention_backward(void *dqkv, const void *dout, const void *out,
                                 lse, qkv, &a);
 }
 
+static void attention_block(float *out, float *lse, const void *qkv,
+                            const void *kv, const struct attention_runs *r,
+                            const struct attention *shape)
+{
+    struct cuda_attention a = cuda_attention_of(current, shape);
+    cuda_attention_block(gpu()->queue, out, lse, qkv, kv, r, &a);
+}
+
+static void attention_block_backward(float *dq, float *dkv, const void *dout,
+                                     const void *out, const float *lse,
+                                     const void *qkv, const void *kv,
+                                     const struct attention_runs *r,
+                                     const struct attention *shape)
+{
+    struct cuda_attention a = cuda_attention_of(current, shape);
+    cuda_attention_block_backward(gpu()->queue, dq, dkv, shape->scratch, dout,
+                                  out, lse, qkv, kv, r, &a);
+}
+
 static void loss(float *loss, void *dlogits, float *logits, const int32_t *y,
                  size_t rows, int V, float factor)
 {
@@ -196,6 +216,14 @@ static void add_parts(float *out, const float *parts, int count, size_t n,
     cuda_add_parts(gpu()->queue, out, parts, count, n, add);
 }
 
+static void copy_columns(void *out, size_t out_row, const void *in,
+                         size_t in_row, size_t rows, size_t n)
+{
+    size_t size = dtype_bytes(format());
+    CU(cudaMemcpy2DAsync(out, out_row * size, in, in_row * size, n * size, rows,
+                         cudaMemcpyDefault, gpu()->queue));
+}
+
 const struct kernels kernels_cuda = {
     .isa = "cuda",
     .embed = embed,
@@ -206,6 +234,8 @@ const struct kernels kernels_cuda = {
     .norm_backward = norm_backward,
     .attention = attention,
     .attention_backward = attention_backward,
+    .attention_block = attention_block,
+    .attention_block_backward = attention_block_backward,
     .loss = loss,
     .loss_parts = loss_parts,
     .loss_joined = loss_joined,
@@ -216,4 +246,5 @@ const struct kernels kernels_cuda = {
     .zero = zero,
     .settle = settle,
     .add_parts = add_parts,
+    .copy_columns = copy_columns,
 };

@@ -104,6 +104,17 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
                              const void *dout, const void *out,
                              const float *lse, const void *qkv,
                              const struct cuda_attention *a);
+// The same for a block of divided sequences, as in kernels.h. row_sum is (B,
+// NH, of_queries) floats.
+void cuda_attention_block(void *queue, float *out, float *lse, const void *qkv,
+                          const void *kv, const struct attention_runs *r,
+                          const struct cuda_attention *a);
+void cuda_attention_block_backward(void *queue, float *dq, float *dkv,
+                                   float *row_sum, const void *dout,
+                                   const void *out, const float *lse,
+                                   const void *qkv, const void *kv,
+                                   const struct attention_runs *r,
+                                   const struct cuda_attention *a);
 
 // loss.cu: loss[r] = the cross-entropy of row r of logits. Rows are `stride`
 // numbers apart, a multiple of 4. With `gradient`, factor * the gradient

@@ -14,10 +14,25 @@ __device__ inline uint64_t mask_mix(uint64_t key, uint64_t counter)
     return z ^ (z >> 31);
 }
 
-// The row's own 32-bit key.
-__device__ inline uint32_t mask_row(const struct mask &m, uint64_t row)
+// The number of a tensor's row among the rows of all workers (zigzag_row()). An
+// int holds it.
+__device__ inline size_t mask_place(const struct mask &m, size_t row)
 {
-    return (uint32_t)(mask_mix(m.key ^ 0xd1b54a32d192ed03u, m.row + row) >> 32);
+    const struct zigzag &z = m.place;
+    uint32_t at = (uint32_t)(m.row + row);
+    if (!z.own)
+        return at;
+    uint32_t own = (uint32_t)z.own, t = at % own;
+    bool high = t >= (uint32_t)z.run[1].at; // an index would need the stack
+    uint32_t first =
+        (uint32_t)(high ? z.run[1].first - z.run[1].at : z.run[0].first);
+    return at / own * (uint32_t)z.tokens + first + t;
+}
+
+// The 32-bit key of the row of that number.
+__device__ inline uint32_t mask_row(const struct mask &m, uint64_t place)
+{
+    return (uint32_t)(mask_mix(m.key ^ 0xd1b54a32d192ed03u, place) >> 32);
 }
 
 // 0 if element i is dropped, 1 / (1 - rate) if it is kept.

@@ -52,7 +52,7 @@ static void gpu_layout(struct model *m, struct arena *a, size_t rows)
     layout_logits(m, a, rows);
     if (m->job.train) {
         m->partial = arena_floats(a, cuda_partial(m->job.config.channels));
-        m->scratch = arena_floats(a, rows * (size_t)m->job.config.heads);
+        m->scratch = arena_floats(a, layers_scores(&m->job));
     }
     g->x = arena_alloc(a, rows, sizeof *g->x);
     g->y = arena_alloc(a, rows, sizeof *g->y);
@@ -350,12 +350,14 @@ static int gpu_open(struct model *m)
     return job->cudnn ? open_dnn(m) : 0;
 }
 
-// Without a lender's blocks there is nothing to multiply yet: then the first
-// step times its products.
+// Without a lender's blocks there is nothing to multiply yet, and without other
+// workers nothing can be exchanged: then the first step times its products.
 static int gpu_ready(struct model *m)
 {
-    bool lent = m->job.lent_weights || m->job.lent_grads;
-    return m->job.tune && m->job.train && !lent ? time_products(m) : 0;
+    const struct model_job *job = &m->job;
+    bool lent = job->lent_weights || job->lent_grads;
+    bool alone = !lent && !job->slices && !job->pieces;
+    return job->tune && job->train && alone ? time_products(m) : 0;
 }
 
 static void close_sent(struct gpu *g, struct gpu_sent *s)

@@ -55,7 +55,7 @@ __global__ void norm_kernel(T *sum, T *out, float *mean, float *rstd,
     if (row >= rows)
         return;
     const T *in = res + row * C;
-    uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
+    uint32_t key = mask.threshold ? mask_row(mask, mask_place(mask, row)) : 0;
     float total = 0, square = 0, x[4], w[4], b[4];
     for (int c = lane * 4; c < C; c += WARP * 4) {
         load4(x, in + c);

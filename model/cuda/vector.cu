@@ -51,7 +51,7 @@ __global__ void mask_rows_kernel(T *out, const T *in, size_t rows, int C,
     size_t packs = rows * (size_t)C / 4;
     for (size_t i = thread_first(); i < packs; i += thread_stride()) {
         size_t row = i * 4 / C, c = i * 4 % C;
-        uint32_t key = mask_row(mask, row);
+        uint32_t key = mask_row(mask, mask_place(mask, row));
         float x[4];
         load4(x, in + i * 4);
         for (int k = 0; k < 4; k++)

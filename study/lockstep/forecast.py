@@ -155,8 +155,8 @@ def marks(sequence, over):
 def refuse_pieces(mesh, who):
     """Refuses divided sequences, which a command cannot do."""
     if mesh.get("cp", 1) > 1:
-        raise Error(f"{who}: divided sequences (cp) are for training and predictions on the "
-                    "CPU; try: a mesh without cp")
+        raise Error(f"{who}: divided sequences (cp) are for training, and for predictions of "
+                    "CPUs; try: a mesh without cp")
 
 
 # ---- tables

@@ -219,7 +219,7 @@ if("cuda_train" IN_LIST tested)
 endif()
 foreach(capability ${older})
   emulated_test(cuda_attention_emulated_${capability}
-                cuda_ops_emulated_${capability} WORDS attention)
+                cuda_ops_emulated_${capability} WORDS attention*)
 endforeach()
 emulated_test(cuda_products_refused cuda_products_emulated
               ENV EMULATED_CUBLASLT=refuses)

@@ -294,6 +294,22 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
     return cudaSuccess;
 }
 
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src,
+                              size_t src_pitch, size_t bytes, size_t rows,
+                              enum cudaMemcpyKind, cudaStream_t s)
+{
+    if (bytes > dst_pitch || bytes > src_pitch)
+        return cudaErrorInvalidValue;
+    emulated::enqueue(s, [=] {
+        uint64_t began = now_ns();
+        for (size_t r = 0; r < rows; r++)
+            memcpy((char *)dst + r * dst_pitch,
+                   (const char *)src + r * src_pitch, bytes);
+        record_for_cupti(RAN_COPY, nullptr, began, s, bytes * rows);
+    });
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
 {
     emulated::enqueue(s, [=] { memset(p, value, bytes); });

@@ -3,7 +3,7 @@
 // memory.
 
 #include "base/base.h"
-#include "tests/job.h"
+#include "tests/job_asserts.h"
 
 #include <math.h>
 
@@ -40,9 +40,23 @@ static void same_column(const char *words, const char *name, int rank)
     }
 }
 
+// In the last step the workers send what the law says, in the mean.
+static void sends_the_law(const char *words, const char *column, int workers)
+{
+    double sent[MAX], all = 0, law = job_law("cuda", column);
+    for (int r = 0; r < workers; r++) {
+        assert_int_equal(job_column("cuda", column, r, sent, MAX), STEPS);
+        all += sent[STEPS - 1] / workers;
+    }
+    if (!(fabs(all - law) < 1e-3))
+        print_message("%s: %s %g, the law: %g\n", words, column, all, law);
+    assert_true(fabs(all - law) < 1e-3);
+}
+
 // Losses and norms in fp32 differ by at most 1e-3 from the CPU's, as in the
-// model's test.
-static void same_losses(const char *words, int workers)
+// model's test. The bytes of `column`, unless it is NULL, are the law's.
+static void same_losses_and_bytes(const char *words, const char *column,
+                                  int workers)
 {
     run("cpu", words);
     run("cuda", words);
@@ -50,27 +64,22 @@ static void same_losses(const char *words, int workers)
         same_column(words, "loss", r);
         same_column(words, "grad_norm", r);
     }
+    if (column)
+        sends_the_law(words, column, workers);
     struct job j = {0};
     job_run(&j, 20, "rm -r cpu cuda");
 }
 
-// The bytes of a last step are those of the law.
+static void same_losses(const char *words, int workers)
+{
+    same_losses_and_bytes(words, NULL, workers);
+}
+
 static void bytes_are_the_laws(const char *words)
 {
-    double sent[MAX], all = 0, law;
     struct job j = {0};
     run("cuda", words);
-    for (int r = 0; r < 2; r++) {
-        assert_int_equal(job_column("cuda", "bytes_tx", r, sent, MAX), STEPS);
-        all += sent[STEPS - 1];
-    }
-    job_run(&j, 20,
-            "tr -dc 'a-z_0-9:,' < cuda/run.json | "
-            "grep -o 'law:bytes_tx:[0-9]*' | tr -dc 0-9");
-    assert_int_equal(sscanf(j.out, "%lf", &law), 1);
-    if (all / 2 != law)
-        print_message("%s: %g bytes, the law: %g\n", words, all / 2, law);
-    assert_true(all / 2 == law);
+    sends_the_law(words, "bytes_tx", 2);
     job_run(&j, 20, "rm -r cuda");
 }
 
@@ -124,10 +133,11 @@ struct mesh_case {
 };
 
 // All cases, or without --long those that have something of every one.
-static void same_meshes(const struct mesh_case *cases, int n, int quick)
+static void same_meshes(const struct mesh_case *cases, int n, int quick,
+                        const char *column)
 {
     for (int i = 0; i < (test_long() ? n : quick); i++)
-        same_losses(cases[i].words, cases[i].workers);
+        same_losses_and_bytes(cases[i].words, column, cases[i].workers);
 }
 
 // Each stage is a model on a GPU of its own; what travels goes through host
@@ -143,7 +153,7 @@ static void stages(void **state)
         {"mesh=pp3 layers=3 accum=2 pipeline=gpipe clip=0.1", 3},
         {"sync=zero mesh=dp2,pp2 layers=2 accum=2", 4},
     };
-    same_meshes(cases, sizeof cases / sizeof *cases, 2);
+    same_meshes(cases, sizeof cases / sizeof *cases, 2, "stage_tx");
 }
 
 // So is each slice; sums over slices go through host memory, too.
@@ -158,9 +168,51 @@ static void slices(void **state)
          3},
         {"mesh=tp2 layers=2 heads=4 clip=0.1", 2},
         {"sync=ring mesh=dp2,tp2 heads=4 verify=2", 4},
-        {"mesh=pp2,tp2 layers=2 heads=4 accum=2", 4},
+        {"mesh=pp2,tp2 layers=4 heads=4 accum=3 recompute=1", 4},
     };
-    same_meshes(cases, sizeof cases / sizeof *cases, 2);
+    same_meshes(cases, sizeof cases / sizeof *cases, 2, "slice_tx");
+}
+
+// Workers that divide sequences have the tokens and the masks of the CPU's.
+static void pieces(void **state)
+{
+    (void)state;
+    static const struct mesh_case cases[] = {
+        {"mesh=cp3 attention_over=ring context=31 layers=2 dropout=0.1 "
+         "recompute=1",
+         3},
+        {"mesh=cp2 attention_over=heads heads=3 channels=24 dropout=0.1", 2},
+        {"sync=ring mesh=dp2,cp2 attention_over=gather context=17 accum=2 "
+         "dropout=0.1 verify=2",
+         4},
+        {"mesh=cp2,up2 attention_over=ring context=31 dropout=0.1 recompute=1",
+         4},
+        {"mesh=cp2 attention_over=ring", 2},
+        {"mesh=cp3 attention_over=gather context=5 batch=3", 3},
+        {"mesh=cp3 attention_over=heads heads=4 context=31 layers=2 "
+         "recompute=1 transport=tcp",
+         3},
+        {"mesh=cp2,up2 attention_over=gather transport=tcp dropout=0.1", 4},
+        {"mesh=cp2,tp2 attention_over=ring heads=4 tp_sequence=1 dropout=0.1",
+         4},
+        {"sync=zero mesh=dp2,cp2 attention_over=heads", 4},
+        {"mesh=pp2,cp2 attention_over=gather layers=2 accum=2 recompute=1", 4},
+    };
+    same_meshes(cases, sizeof cases / sizeof *cases, 4, "piece_tx");
+    if (test_long())
+        same_losses("mesh=cp2 attention_over=ring precision=fp16", 2);
+}
+
+// Products are timed when there are other workers to exchange with.
+static void parts_time_their_products(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"mesh=tp2 tune=2", "mesh=cp2 tune=2"};
+    for (int i = 0; i < 2; i++) {
+        struct job j = {0};
+        run("cuda", meshes[i]);
+        job_run(&j, 20, "rm -r cuda");
+    }
 }
 
 // A stage's checkpoint is the whole model's: another mesh on another device
@@ -300,6 +352,8 @@ int main(void)
         cmocka_unit_test(shards),
         cmocka_unit_test(stages),
         cmocka_unit_test(slices),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(parts_time_their_products),
         cmocka_unit_test(a_checkpoint_changes_device_and_mesh),
         cmocka_unit_test(host_copies_are_in_the_forecast),
         cmocka_unit_test(some_steps_are_profiled),

@@ -46,16 +46,17 @@ int piece_blocks(size_t tokens, int workers, int rank, int step,
 
 void piece_merge(struct partial *all, const struct partial *one)
 {
-    size_t width = all->width;
     for (size_t i = 0; i < all->rows; i++) {
+        float *out = all->out + i * all->width;
+        const float *more = one->out + i * all->width;
         float most = fmaxf(all->max[i], one->max[i]);
         if (most == -INFINITY) // no key at all: -INFINITY - most is NaN
             continue;
         float keep = expf(all->max[i] - most), take = expf(one->max[i] - most);
         all->max[i] = most;
         all->sum[i] = keep * all->sum[i] + take * one->sum[i];
-        for (size_t c = i * width; c < (i + 1) * width; c++)
-            all->out[c] = keep * all->out[c] + take * one->out[c];
+        for (size_t c = 0; c < all->width; c++)
+            out[c] = keep * out[c] + take * more[c];
     }
 }
 
@@ -63,8 +64,9 @@ void piece_finish(const struct partial *p, float *out, float *lse)
 {
     for (size_t i = 0; i < p->rows; i++) {
         float by = p->sum[i] > 0 ? 1 / p->sum[i] : 0;
-        for (size_t c = i * p->width; c < (i + 1) * p->width; c++)
-            out[c] = p->out[c] * by;
+        const float *sums = p->out + i * p->width;
+        for (size_t c = 0; c < p->width; c++)
+            out[i * p->width + c] = sums[c] * by;
         lse[i] = p->max[i] + logf(p->sum[i]);
     }
 }

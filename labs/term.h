@@ -51,6 +51,9 @@
 #define LAB_SHARE       0 // lab 15: which of equal workers gets a unit
 #define LAB_ACT         0 // lab 15: h = 0, z/4, z/2 where z is not positive
 #define LAB_RESIDUAL    0 // lab 15: how many times x is in y
+#define LAB_LONGER      0 // lab 16: the order in which pieces get one more
+#define LAB_LOW         0 // lab 16: the order of the workers' first pieces
+#define LAB_LSE         0 // lab 16: lse is a logarithm to base e, 2, 10
 
 // The place of number i in an order of 0 .. n-1. Order 0: 0, 1 .. n-1;
 // 1: n-1 .. 1, 0; 2: 1, 2 .. n-1, 0; 3: n-1, 0, 1 .. n-2.

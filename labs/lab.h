@@ -45,8 +45,9 @@ struct lab_req {
 int lab_send(struct lab *l, int to, const void *p, size_t bytes);
 int lab_recv(struct lab *l, int from, void *p, size_t bytes);
 
-// Begins to send, or to receive, and returns at once. Do not use p until
-// lab_wait() has returned for r: until then a receive buffer holds NaN.
+// Begins to send, or to receive, and returns at once. Until lab_wait() has
+// returned for r, do not change what is sent (you may read it), and do not
+// touch what is received: it holds NaN.
 int lab_isend(struct lab *l, int to, const void *p, size_t bytes,
               struct lab_req *r);
 int lab_irecv(struct lab *l, int from, void *p, size_t bytes,

@@ -38,7 +38,8 @@ struct block {
 // r - s, or r - s + workers. Writes the blocks that worker `rank` computes in
 // this step, in any order, and returns their number. A query sees the keys of
 // its own token and of those before. Blocks that would have no score, because a
-// piece is empty or all keys are later, are left out.
+// piece is empty or all keys are later, are left out. `blocks` has room to
+// spare.
 int piece_blocks(size_t tokens, int workers, int rank, int step,
                  struct block blocks[4]);
 
@@ -66,8 +67,9 @@ void piece_finish(const struct partial *p, float *out, float *lse);
 // ---- all together
 
 struct sequence {
-    size_t tokens, width;
-    size_t own; // tokens of this worker; may be 0
+    size_t tokens; // of the whole sequence
+    size_t width;  // numbers of a query, of a key and of a value
+    size_t own;    // tokens of this worker; may be 0
 };
 
 // Computes the attention of this worker's tokens, out (own, width), and lse

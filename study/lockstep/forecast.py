@@ -80,8 +80,10 @@ def only_compressing(who, ways, run, named, gpu=False):
     able = [way for way in ways if compresses(way, settings, asked)]
     other = next((way for way in ways if way not in able), None)
     if named and other:
+        late = f" freeze={settings['freeze']}" * (settings["freeze"] != "0")
         raise Error(f"{who}: sync={other['name']} cannot compress gradients by "
-                    f"squeeze={settings['squeeze']}; try: sync=ring, or no squeeze=")
+                    f"squeeze={settings['squeeze']}{late}; try: sync=ring, or no "
+                    f"{'freeze' if late else 'squeeze'}=")
     return able
 
 

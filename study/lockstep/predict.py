@@ -119,6 +119,9 @@ error       of the time with overlap, in both directions, because the
             network's figures are uncertain
 tokens/s    of all workers, with overlap
 efficiency  share of a step with overlap that computes"""
+BUDGET_LEGEND = """\
+training    with tokens=: the time to train on so many tokens
+cost        with price=: of all workers in this time"""
 
 
 def explain():
@@ -419,7 +422,8 @@ class Ways:
         best = min((x for _, x in rows), key=lambda x: x["overlapped_s"])
         equal = [name for name, x in rows if x["least_s"] <= best["most_s"]]
         *first, last = equal
-        print(f"{workers} workers: {', '.join(first)}{' and ' * bool(first)}{last}"
+        since = f", from step {self.whole + 1} on" * bool(self.whole)
+        print(f"{workers} workers{since}: {', '.join(first)}{' and ' * bool(first)}{last}"
               f"{' are fastest, too close to tell apart' if first else ' is fastest'}" +
               "".join(f"; {name} takes {x['overlapped_s'] / best['overlapped_s']:.3g} times "
                       "as long" for name, x in rows if name not in equal))
@@ -439,6 +443,8 @@ class Ways:
                 print(f"\nfrom step {self.whole + 1} on:")
             self.say_times(workers, steps[workers], first)
         print(LEGEND)
+        if self.q.budget.tokens:
+            print(BUDGET_LEGEND)
         for workers in self.workers:
             self.say_memory(workers, steps[workers])
         print(f"\nThe memory of a worker by part is in MB, with "

@@ -144,8 +144,10 @@ def _rows(facts):
         yield Finding(UNKNOWN, "rows", "; ".join(unknown[:3]))
     else:
         first = min(facts.steps, default=0)
+        lost = facts.elastic and any(r[-1].lost for r in facts.ranks.values())
         yield Finding(OK, "rows", f"steps {first} .. {facts.last} of {world} "
-                      f"rank{'s' * (world > 1)}, each once")
+                      f"rank{'s' * (world > 1)}, each once" +
+                      ", but for those lost" * bool(lost))
 
 
 def _restarts(facts):

@@ -52,8 +52,8 @@ struct saving {
     bool by_ranges; // workers write the parameters in ranges, too
     bool elastic;
     double timeout_s;
-    int turn; // folder_turn() + 1; 0: none
-    cJSON *state;   // content of state.json, without the hashes
+    int turn;     // folder_turn() + 1; 0: none
+    cJSON *state; // content of state.json, without the hashes
     char *symbols;
 };
 

@@ -92,9 +92,9 @@ int shape_check_pieces(const struct run *r, const struct model_config *whole)
 static int check_buckets(const struct run *r, const struct model_config *whole)
 {
     struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
-    int n = buckets ? shape_buckets(whole, &r->settings, buckets,
-                                    TRAIN_MAX_BUCKETS)
-                    : -1;
+    int n = buckets
+                ? shape_buckets(whole, &r->settings, buckets, TRAIN_MAX_BUCKETS)
+                : -1;
     mem_free(buckets);
     return n < 0 ? -1 : 0;
 }

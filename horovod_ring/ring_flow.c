@@ -97,6 +97,12 @@ int ring_flow_wait(struct group *g, uint64_t spin_ns)
                                         : flow_wait(&r->flow, spin_ns);
 }
 
+int ring_flow_wait_unspun(struct group *g, uint64_t spin_ns)
+{
+    (void)spin_ns;
+    return ring_flow_wait(g, 0);
+}
+
 void ring_flow_abort(struct group *g)
 {
     struct ring_flow *r = g->state;

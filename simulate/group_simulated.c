@@ -25,20 +25,13 @@ static int ring_open(struct group *g)
     return rc;
 }
 
-// No simulated time passes while a rank spins.
-static int ring_wait(struct group *g, uint64_t spin_ns)
-{
-    (void)spin_ns;
-    return ring_flow_wait(g, 0);
-}
-
 const struct group_ops ring_simulated = {
     .name = "simulated ring",
     .state_size = sizeof(struct ring_flow),
     .open = ring_open,
     .begin = ring_flow_begin,
     .advance = ring_flow_advance,
-    .wait = ring_wait,
+    .wait = ring_flow_wait_unspun,
     .abort = ring_flow_abort,
     .close = ring_flow_close,
 };

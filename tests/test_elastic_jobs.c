@@ -80,24 +80,24 @@ static void who_came_back_is_waited_for(void **state)
 {
     (void)state;
     struct job j;
-    job_run(
-        &j, 90,
-        "rm -rf rows e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
-        "timeout=30 > e.txt 2> said.txt & "
-        "until grep -q @endpoint e.txt; do sleep 0.02; done; "
-        "w='%s steps=20 sync=sps consistency=asp overlap=0 world=2 "
-        "elastic=1 eval=0 save=5 out=rows'; "
-        "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
-        "trainer $w rank=0 inject=delay:10:4000@0 & a=$!; "
-        "trainer $w rank=1 inject=kill:5@1; "
-        "until [ \"$(wc -l < rows/steps.0.csv)\" = 10 ]; do "
-        "kill -0 $a || exit 1; sleep 0.02; done; kill -STOP $a; "
-        "trainer $w rank=1 inject=delay:1:6000@1 & b=$!; "
-        "until grep -q 'rank 1 joins at clock 9' said.txt; do "
-        "kill -0 $b || exit 1; sleep 0.02; done; "
-        "kill -CONT $a; wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb; "
-        "echo $(grep -c ^rows,sps,1, rows/steps.csv) rows",
-        tiny);
+    job_run(&j, 90,
+            "rm -rf rows e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt 2> said.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=20 sync=sps consistency=asp overlap=0 world=2 "
+            "elastic=1 eval=0 save=5 out=rows'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "trainer $w rank=0 inject=delay:10:4000@0 & a=$!; "
+            "trainer $w rank=1 inject=kill:5@1; "
+            "until [ \"$(wc -l < rows/steps.0.csv)\" = 10 ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; kill -STOP $a; "
+            "trainer $w rank=1 inject=delay:1:6000@1 & b=$!; "
+            "until grep -q 'rank 1 joins at clock 9' said.txt; do "
+            "kill -0 $b || exit 1; sleep 0.02; done; "
+            "kill -CONT $a; wait $a; ra=$?; wait $b; rb=$?; wait; "
+            "echo ended $ra $rb; "
+            "echo $(grep -c ^rows,sps,1, rows/steps.csv) rows",
+            tiny);
     assert_prints(&j, "ended 0 0");
     assert_prints(&j, "15 rows"); // steps 1 .. 4 and 10 .. 20
     // the gradients of both that worker 1 knows of when it ends
@@ -110,25 +110,25 @@ static void who_comes_last_writes_the_results(void **state)
 {
     (void)state;
     struct job j;
-    job_run(
-        &j, 90,
-        "rm -rf last e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
-        "timeout=30 > e.txt 2> said.txt & "
-        "until grep -q @endpoint e.txt; do sleep 0.02; done; "
-        "w='%s steps=20 sync=sps consistency=asp world=2 elastic=1 eval=0 "
-        "save=5 out=last'; "
-        "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
-        "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_FILE=summary.json "
-        "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
-        "SLOW_DISK_S=4 trainer $w rank=0 & a=$!; "
-        "trainer $w rank=1 inject=kill:5@1; "
-        "until [ -f last/steps.csv ]; do "
-        "kill -0 $a || exit 1; sleep 0.02; done; kill -STOP $a; "
-        "LOCKSTEP_RESTARTS=1 trainer $w rank=1 & b=$!; "
-        "until grep -q 'rank 1 joins at clock 20' said.txt; do "
-        "kill -0 $b || exit 1; sleep 0.02; done; kill -CONT $a; "
-        "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb; lockstep verify last",
-        tiny);
+    job_run(&j, 90,
+            "rm -rf last e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt 2> said.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=20 sync=sps consistency=asp world=2 elastic=1 eval=0 "
+            "save=5 out=last'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_FILE=summary.json "
+            "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+            "SLOW_DISK_S=4 trainer $w rank=0 & a=$!; "
+            "trainer $w rank=1 inject=kill:5@1; "
+            "until [ -f last/steps.csv ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; kill -STOP $a; "
+            "LOCKSTEP_RESTARTS=1 trainer $w rank=1 & b=$!; "
+            "until grep -q 'rank 1 joins at clock 20' said.txt; do "
+            "kill -0 $b || exit 1; sleep 0.02; done; kill -CONT $a; "
+            "wait $a; ra=$?; wait $b; rb=$?; wait; "
+            "echo ended $ra $rb; lockstep verify last",
+            tiny);
     assert_prints(&j, "joins a running job after its step 20\n");
     assert_prints(&j, "ended 0 0");
     assert_ok(&j);
@@ -157,25 +157,25 @@ static void workers_take_turns_to_save(void **state)
 {
     (void)state;
     struct job j;
-    job_run(
-        &j, 90,
-        "rm -rf turns e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
-        "timeout=30 > e.txt & "
-        "until grep -q @endpoint e.txt; do sleep 0.02; done; "
-        "w='%s steps=40 sync=sps consistency=asp world=2 elastic=1 eval=0 "
-        "save=20 out=turns'; "
-        "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
-        "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=4 "
-        "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
-        "trainer $w rank=1 inject=delay:10:2000@1 & a=$!; "
-        "trainer $w rank=0 inject=kill:5@0; "
-        "until [ -d turns/.next-20 ]; do "
-        "kill -0 $a || exit 1; sleep 0.02; done; kill -STOP $a; "
-        "LOCKSTEP_RESTARTS=1 trainer $w rank=0 & b=$!; "
-        "until [ \"$(grep -c ,0,40, turns/steps.0.csv)\" = 1 ]; do "
-        "kill -0 $b || exit 1; sleep 0.02; done; sleep 1; kill -CONT $a; "
-        "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb; lockstep verify turns",
-        tiny);
+    job_run(&j, 90,
+            "rm -rf turns e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=40 sync=sps consistency=asp world=2 elastic=1 eval=0 "
+            "save=20 out=turns'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=4 "
+            "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+            "trainer $w rank=1 inject=delay:10:2000@1 & a=$!; "
+            "trainer $w rank=0 inject=kill:5@0; "
+            "until [ -d turns/.next-20 ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; kill -STOP $a; "
+            "LOCKSTEP_RESTARTS=1 trainer $w rank=0 & b=$!; "
+            "until [ \"$(grep -c ,0,40, turns/steps.0.csv)\" = 1 ]; do "
+            "kill -0 $b || exit 1; sleep 0.02; done; sleep 1; kill -CONT $a; "
+            "wait $a; ra=$?; wait $b; rb=$?; wait; "
+            "echo ended $ra $rb; lockstep verify turns",
+            tiny);
     assert_prints(&j, "joins a running job after its step 20\n");
     assert_prints(&j, "ended 0 0");
     assert_ok(&j);

@@ -188,6 +188,11 @@ static void backend_keys_become_settings(void **state)
     assert_int_equal(config_set(&r, "servers", "a,b"), -1);
     assert_int_equal(config_set(&r, "servers", "0"), -1);
     assert_int_equal(config_set(&r, "servers", "9999"), -1);
+    assert_int_equal(config_set(&r, "servers", "tcp://a:1,tcp://b:65536"), -1);
+    assert_says("\"65536\" is not a port");
+    assert_int_equal(config_set(&r, "servers", "tcp://a:1,"), -1);
+    assert_int_equal(config_set(&r, "rendezvous", "tcp://a:7x"), -1);
+    assert_int_equal(config_set(&r, "rendezvous", "tcp://a:1,tcp://b:2"), -1);
     assert_int_equal(config_set(&r, "inject", "bang:1"), -1);
     assert_says("bang");
     assert_int_equal(config_set(&r, "inject", "delay:1"), -1);

@@ -152,12 +152,27 @@ void consistency_show(const void *at, char text[CONFIG_PATH])
 
 // ---- servers=COUNT or ENDPOINT,ENDPOINT..
 
-static int count_endpoints(const char *list)
+int endpoints_check(const char *key, const char *list, int *count)
 {
-    int count = 1;
-    for (const char *p = list; *p; p++)
-        count += *p == ',';
-    return count;
+    static const char tcp[] = "tcp://";
+    *count = 0;
+    for (const char *p = list, *end; p; p = *end ? end + 1 : NULL, ++*count) {
+        char one[CONFIG_PATH];
+        end = p + strcspn(p, ",");
+        snprintf(one, sizeof one, "%.*s", (int)(end - p), p);
+        if (!strstr(one, "://"))
+            return fail("%s=%s: not an endpoint; try: %s=tcp://host:port", key,
+                        list, key);
+        const char *port = strrchr(one, ':') + 1;
+        if (strncmp(one, tcp, sizeof tcp - 1) != 0 || strcmp(port, "*") == 0)
+            continue;
+        int64_t number;
+        if (value_whole(port, &number) || number < 0 || number > UINT16_MAX)
+            return fail("%s=%s: \"%s\" is not a port; try: %s=tcp://host:port "
+                        "with a port of 1 .. 65535",
+                        key, list, port, key);
+    }
+    return 0;
 }
 
 int servers_read(void *at, const char *key, const char *value)
@@ -165,7 +180,10 @@ int servers_read(void *at, const char *key, const char *value)
     struct sync_servers *s = at;
     int64_t count = 0;
     if (strstr(value, "://")) {
-        s->count = count_endpoints(value);
+        int endpoints;
+        if (endpoints_check(key, value, &endpoints))
+            return -1;
+        s->count = endpoints;
         memcpy(s->endpoints, value, strlen(value) + 1);
         return 0;
     }

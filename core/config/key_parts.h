@@ -22,3 +22,7 @@ int fault_read(void *at, const char *key, const char *value);
 void fault_show(const void *at, char text[CONFIG_PATH]);
 int stages_read(void *at, const char *key, const char *value);
 void stages_show(const void *at, char text[CONFIG_PATH]);
+
+// Counts the endpoints of a list that commas divide. 0, or -1 after fail() if
+// one is no URL, or has a TCP port that does not exist.
+int endpoints_check(const char *key, const char *list, int *count);

@@ -38,10 +38,12 @@ static int check_not_empty(const char *key, const char *value)
 
 static int check_endpoint(const char *key, const char *value)
 {
-    return !*value || strstr(value, "://")
-               ? 0
-               : fail("%s=%s: not an endpoint; try: %s=tcp://host:port", key,
-                      value, key);
+    int count = 1;
+    if (*value && endpoints_check(key, value, &count))
+        return -1;
+    return count == 1 ? 0
+                      : fail("%s=%s: want one endpoint, as in tcp://host:port",
+                             key, value);
 }
 
 // clang-format off

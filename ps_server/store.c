@@ -80,6 +80,8 @@ static void replace(struct row *r, struct buffer *params)
 int store_set(struct store *s, enum ps_what what, int row, const void *data,
               float *elsewhere)
 {
+    if (row == 0)
+        s->next_set[what] = 0;
     if (row != s->next_set[what])
         return fail("SET of row %d, but row %d is due", row, s->next_set[what]);
     struct row *r = &s->rows[row];

@@ -39,7 +39,8 @@ int store_open(struct store **s, const struct ps_job *job,
 void store_close(struct store **s);
 
 // Copies data (fp32) to row `row` of vector `what`. Rows must come in order;
-// the last one increments sets[what]. Returns 0, or -1 after fail().
+// the last one increments sets[what]. Row 0 begins anew: worker 0 may have died
+// while it set a vector. Returns 0, or -1 after fail().
 // `elsewhere` is where the row is if the store does not have it; else NULL.
 int store_set(struct store *s, enum ps_what what, int row, const void *data,
               float *elsewhere);

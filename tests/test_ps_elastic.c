@@ -134,11 +134,16 @@ static void join(int rank, uint64_t round)
     say(rank, (struct ps_head){.kind = PS_JOIN, .round = round}, "", 0);
 }
 
-static void set_params(void)
+static void set_row(uint32_t row)
 {
     static const float ones[N] = {1, 1, 1, 1, 1, 1, 1, 1};
-    say(0, (struct ps_head){.kind = PS_SET}, ones,
-        (size_t)(job.n / (uint64_t)job.servers) * sizeof *ones);
+    say(0, (struct ps_head){.kind = PS_SET, .row = row}, ones,
+        (size_t)job.slice * sizeof *ones);
+}
+
+static void set_params(void)
+{
+    set_row(0);
 }
 
 static void pull(int rank, uint64_t version)
@@ -164,19 +169,25 @@ static void push(int rank, uint64_t round, uint32_t epoch, float x)
 
 // ---- what the server answers
 
-static void begin(int world, int servers, enum ps_consistency consistency)
+static void begin_rows(int world, int servers, int rows,
+                       enum ps_consistency consistency)
 {
     memset(&fake, 0, sizeof fake);
     job = (struct ps_job){.world = world,
                           .servers = servers,
                           .n = N,
-                          .slice = N / (uint64_t)servers,
+                          .slice = N / (uint64_t)(servers * rows),
                           .consistency = consistency,
                           .elastic = true,
                           .timeout_s = 60,
                           .optim = {.kind = OPTIM_SGD}};
     for (int r = 0; r < world; r++)
         hello(r);
+}
+
+static void begin(int world, int servers, enum ps_consistency consistency)
+{
+    begin_rows(world, servers, 1, consistency);
 }
 
 // Hands all messages over. Then fake.sent has all answers.
@@ -230,6 +241,21 @@ static void worker_0_may_die_before_the_beginning(void **state)
     assert_int_equal(last(0, PS_WELCOME)->head.epoch, 1);
     assert_int_equal(count(1, PS_SLICE), 2); // PULL and round 1
     assert_int_equal(last(0, PS_RESULT)->result.used, 2);
+}
+
+// The same when it has set a part of them.
+static void worker_0_may_die_while_it_sets(void **state)
+{
+    (void)state;
+    begin_rows(2, 1, 2, PS_ASP);
+    set_row(0);
+    dies(0);
+    hello(0);
+    set_row(0);
+    set_row(1);
+    pull(1, 0);
+    serve();
+    assert_int_equal(count(1, PS_SLICE), 2);
 }
 
 // Rank 2 has asked to join round 2. Then round 1 restarts again. It must learn
@@ -357,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worker_0_may_die_before_the_beginning),
+        cmocka_unit_test(worker_0_may_die_while_it_sets),
         cmocka_unit_test(one_that_joins_learns_the_epoch),
         cmocka_unit_test(the_last_one_goes_on_alone),
         cmocka_unit_test(no_step_is_lost_if_all_were_dead),

@@ -55,8 +55,6 @@ int tested_open(struct tested *e, struct arena *a, const struct sync_ops *ops,
                 const struct sync_settings *asked)
 {
     *e = (struct tested){.arena = a, .settings = *asked};
-    if (carrier && carrier->library)
-        e->settings.carrier = CARRIER_LIBRARY;
     sync_derive(&e->settings, row, a->cluster->world, a->n);
     if (start_servers(e, row->servers, ops == &sync_echo))
         return -1;

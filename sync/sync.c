@@ -26,9 +26,13 @@
 #include <math.h>
 #include <string.h>
 
-// The carriers' names by enum transport_kind, for transports between workers.
-static const char *const transport_names[TRANSPORT_MPI + 1] = {
-    [TRANSPORT_TCP] = "tcp", [TRANSPORT_SHM] = "shm"};
+// The transports between workers. tcp and shm are the names of their carriers.
+static const char *const transport_names[] = {
+    [TRANSPORT_AUTO] = "auto",
+    [TRANSPORT_TCP] = "tcp",
+    [TRANSPORT_SHM] = "shm",
+    [TRANSPORT_LIBRARY] = "library",
+};
 
 static void check_job(const struct sync_job *job)
 {
@@ -63,18 +67,18 @@ static int check_same(const struct sync *s)
     return cluster_check_same(job->cluster, all.text);
 }
 
-// Whether transport=, carrier= and squeeze= allow carrier c. Gradients are
-// compressed in host memory.
+// Whether transport= and squeeze= allow carrier c. Gradients are compressed in
+// host memory.
 static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
 {
     const struct sync_settings *set = job->settings;
-    const char *only = transport_names[set->transport];
     if (set->squeeze && c->on_device)
         return false;
-    if (only && strcmp(only, c->name))
-        return false;
-    return !backend_reads(job->backend, "carrier") ||
-           c->library == (set->carrier == CARRIER_LIBRARY);
+    if (set->transport == TRANSPORT_AUTO)
+        return true;
+    return set->transport == TRANSPORT_LIBRARY
+               ? c->library
+               : !strcmp(c->name, transport_names[set->transport]);
 }
 
 // Chooses the first of the job's carriers that the settings allow and all
@@ -84,13 +88,11 @@ static int choose_carrier(struct sync *s)
 {
     const struct sync_job *job = &s->job;
     const struct group_ops *const *c = job->carriers;
-    const char *only = transport_names[job->settings->transport];
     struct group_job members = {.name = job->backend->name,
                                 .cluster = job->cluster,
                                 .dev = job->dev};
     bool alone = job->cluster->world == 1, host = device_is_host(job->dev);
     char why[128] = "", rest[128];
-    int allowed = 0;
     if (!c || !*c)
         return 0;
     for (; *c && !s->carrier; c++) {
@@ -101,15 +103,12 @@ static int choose_carrier(struct sync *s)
         if (can < 0)
             return -1;
         s->carrier = can ? *c : NULL;
-        allowed++;
     }
-    if (allowed == 0)
-        return fail("%s: transport=%s is for our own ring; try: carrier=ring, "
-                    "or transport=auto",
-                    job->backend->name, only);
     if (!s->carrier)
         return fail("%s: transport=%s: %s; try: transport=auto",
-                    job->backend->name, only ? only : "auto", why);
+                    job->backend->name,
+                    transport_names[job->settings->transport],
+                    *why ? why : "it has no such carrier");
     if (alone)
         return 0;
     if (job->cluster->rank == 0 && *why && !s->carrier->on_device && !host)

@@ -295,7 +295,7 @@ def other_than_asked(single, folder):
     """The same for other settings, and for cores of a worker's own, which the launcher
     asks for."""
     for key, asked, given in (("transport", "shm", "tcp"), ("device", "cuda:0", "cpu"),
-                              ("precision", "bf16", "fp32"), ("carrier", "library", "own")):
+                              ("precision", "bf16", "fp32")):
         out = study(single, folder / f"other_{key}", {"slow": (20000,), "last": (40000,)},
                     "repeat = 1\nbaseline = slow\n")
         ini = (out / "x.ini").read_text().replace("repeat = 3\n", "")

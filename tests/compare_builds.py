@@ -36,6 +36,7 @@ import itertools
 import json
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -81,7 +82,7 @@ SERVERS = [WORKERS, WIRE, ["server_threads=1", "server_threads=2"],
 UPDATE = ["update=server", "update=worker"]
 ELASTIC = UPDATE + ["update=server elastic=1"]
 SHARDS = ["", "servers=1", "servers=3"]
-CARRIERS = ["transport=tcp", "transport=shm", "carrier=library"]
+CARRIERS = ["transport=tcp", "transport=shm", "transport=library"]
 TRANSPORTS = CARRIERS[:2]
 ZERO = [WORKERS, WIRE, CARRIERS, ["", "fusion_mb=0.1"],
         ["slice_kb=256", "slice_kb=4"]]
@@ -414,9 +415,22 @@ def compare(old, new, allowed, rounding):
     return lines
 
 
+# How an older build says a setting, if it has that key.
+WAS = {"transport=library": ("carrier", "carrier=library")}
+
+
+def words_of(bin_dir):
+    """{setting: how this build says it}, where it says it in another way."""
+    told = subprocess.run([bin_dir / "lockstep", "train", "--help"], check=True,
+                          capture_output=True, text=True).stdout
+    return {now: was for now, (key, was) in WAS.items()
+            if re.search(rf"^ *{key}\b", told, re.M)}
+
+
 class Gate:
     def __init__(self, args, folder):
         self.old, self.new = args.old.resolve(), args.new.resolve()
+        self.words = {build: words_of(build) for build in (self.old, self.new)}
         self.allow = [entry.split() for entry in args.allow]
         self.rounding = args.rounding
         if self.rounding:
@@ -440,6 +454,8 @@ class Gate:
 
         def go(name, bin_dir, words, resume=None):
             lab = f"lab={self.lab}" if "sync=lab" in words else ""
+            for now, was in self.words[bin_dir].items():
+                words = words.replace(now, was)
             return train(self.children, bin_dir, f"{words} {self.also} {lab}",
                          self.text, folder / name, resume and folder / resume)
 

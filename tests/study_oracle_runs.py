@@ -270,7 +270,7 @@ class Run:
     def lacks(self):
         """[(setting, asked, given)] of what it was not given."""
         found = [(key, str(self.asked[key]).lstrip("?"), str(self.set[key]))
-                 for key in ("net", "transport", "device", "precision", "carrier")
+                 for key in ("net", "transport", "device", "precision")
                  if key in self.asked and key in self.set]
         found = [(key, a, b) for key, a, b in found if a != b and a not in ("auto", "unshaped")]
         if not (self.json["own_cores"] or self.json["oversubscribed"] or self.pace):

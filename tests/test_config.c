@@ -202,6 +202,8 @@ static void backend_keys_become_settings(void **state)
     assert_int_equal(config_set(&r, "inject", "kill:1@2x"), -1);
     assert_int_equal(config_set(&r, "inject_rank", "1"), -1);
     assert_non_null(strstr(fail_message(), "try: inject=kill:10@1"));
+    assert_int_equal(config_set(&r, "carrier", "library"), -1);
+    assert_non_null(strstr(fail_message(), "try: transport=library"));
     assert_int_equal(config_set(&r, "inject", "kill"), -1);
     assert_says("want delay:STEP:MS, or KIND:STEP with fail, kill, nan or inf");
     char full[CONFIG_PATH + 8];
@@ -256,7 +258,7 @@ static void backends_refuse_keys_of_others(void **state)
         {"sync=dps", "fusion_mb=2", "dps has no such setting"},
         {"sync=ring", "transport=zmq", "transport=zmq: not one of auto, tcp"},
         {"sync=sps", "transport=shm", "transport=shm: not one of auto, zmq"},
-        {"sync=zero", "carrier=library transport=shm", "try: carrier=ring"},
+        {"sync=ring", "transport=library", "not one of auto, tcp, shm"},
         {"sync=zero", "shard=2 staging=always", "try: staging=auto"},
         {"sync=allreduce", "iface=lo", "iface=: allreduce does not listen"},
         {"sync=sps", "backup=1 elastic=1", "backup=1 requires consistency=bsp"},

@@ -127,6 +127,10 @@ static void run_json_is_read(void **state)
     assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}}\n \n"), 0);
     // A key of an earlier version.
     assert_int_equal(json(&r, "{\"asked\": {\"inject_rank\": 1}}"), 0);
+    assert_int_equal(json(&r, "{\"asked\": {\"carrier\": \"ring\"}}"), 0);
+    assert_int_equal(r.settings.transport, TRANSPORT_AUTO);
+    assert_int_equal(json(&r, "{\"asked\": {\"carrier\": \"library\"}}"), 0);
+    assert_int_equal(r.settings.transport, TRANSPORT_LIBRARY);
     assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}} {}"), -1);
     assert_says("run.json: not the run.json of a run");
     assert_int_equal(json(&r, "{\"world\": 2, \"asked\": {\"steps\": 7, "

@@ -186,7 +186,7 @@ static void own_carriers_start_without_mpirun(void **state)
         "sync=dataparallel workers=2", "sync=ring workers=1",
     };
     static const char *const mpi[] = {"sync=allreduce workers=2",
-                                      "sync=zero carrier=library workers=2",
+                                      "sync=zero transport=library workers=2",
                                       "sync=ring cluster=mpi workers=2",
                                       "sync=sps transport=mpi workers=2"};
     struct job j;

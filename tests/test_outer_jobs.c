@@ -105,7 +105,7 @@ static void checkpoints_resume_under_other_backends(void **state)
     static const char *const ways[] = {
         "sync=ring workers=2",
         "sync=outer every=4 workers=2 outer_rule=nesterov",
-        "sync=outer every=2 workers=3 outer_rule=nesterov carrier=library",
+        "sync=outer every=2 workers=3 outer_rule=nesterov transport=library",
         "sync=outer every=2 workers=2 outer_rule=average wire=bf16",
         "sync=dps workers=2",
         "sync=outer every=4 workers=1 outer_rule=nesterov"};
@@ -163,7 +163,6 @@ static void impossible_settings_are_refused(void **state)
         {"consistency=asp", "consistency=asp: outer has no such setting"},
         {"shard=2", "shard=2: outer has no such setting"},
         {"save=4 save_async=1 out=no", "try: save_async=0"},
-        {"carrier=library transport=tcp", "try: carrier=ring"},
         {"inject=nan:2@1", "the gradient of"},
     };
     struct job j;

@@ -70,7 +70,7 @@ static void shards_are_the_rings_to_the_byte(void **state)
     (void)state;
     static const struct parts half[] = {
         {{"sync=ring", "sync=ring"}, 0},
-        {{"sync=zero", "sync=zero carrier=library"}, 0},
+        {{"sync=zero", "sync=zero transport=library"}, 0},
         {{"sync=ring", "sync=zero transport=tcp"}, 0},
         {{"sync=zero", "sync=ring"}, 0},
         {{"sync=ring precision=bf16", "sync=ring precision=bf16"}, 4},
@@ -79,7 +79,7 @@ static void shards_are_the_rings_to_the_byte(void **state)
     };
     static const struct parts more[] = {
         {{"sync=ring", "sync=ring"}, 0},
-        {{"sync=zero shard=3", "sync=zero shard=3 carrier=library"}, 0},
+        {{"sync=zero shard=3", "sync=zero shard=3 transport=library"}, 0},
         {{"sync=ring", "sync=zero shard=2"}, 0},
         {{"sync=zero shard=3 transport=tcp", "sync=zero"}, 0},
         {{"sync=ring precision=bf16", "sync=ring precision=bf16"}, 4},

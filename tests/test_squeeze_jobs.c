@@ -36,7 +36,7 @@ static const char *const ways[] = {
      "loss_scale=256 staging=always"),
     "sync=dps squeeze=sign freeze=2 precision=bf16",
     "sync=zero squeeze=int8 levels=15 transport=tcp accum=2 squeeze_after=2",
-    "sync=zero squeeze=sign carrier=library precision=bf16",
+    "sync=zero squeeze=sign transport=library precision=bf16",
     ("sync=zero squeeze=topk density=0.02 momentum_correction=1 optimizer=sgd "
      "transport=shm overlap=0"),
     "sync=dps servers=3 squeeze=int8 feedback=0 transport=mpi",

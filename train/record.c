@@ -83,7 +83,8 @@ static void add_about(struct manifest *m, const struct trainer *t)
     const struct key *k = key_find(&run_keys, "transport");
     const char *transport = t->sync->transport;
     effective.settings = t->settings;
-    if (transport && value_known(transport, k->words))
+    if (transport && t->settings.transport == TRANSPORT_AUTO &&
+        value_known(transport, k->words))
         CHECK(key_set(k, &effective.settings, transport) == 0);
     about_write(m, &(struct about){.asked = &t->asked,
                                    .effective = &effective,

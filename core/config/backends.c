@@ -36,6 +36,7 @@ enum {
     SHM = 1 << TRANSPORT_SHM,
     ZMQ = 1 << TRANSPORT_ZMQ,
     MPI = 1 << TRANSPORT_MPI,
+    LIBRARY = 1 << TRANSPORT_LIBRARY,
 };
 
 static const struct backend rows[] = {
@@ -97,9 +98,8 @@ bool backend_reads(const struct backend *b, const char *key)
 
 bool backend_needs_mpi(const struct backend *b, const struct sync_settings *s)
 {
-    return b->launch == LAUNCH_MPIRUN ||
-           (b->launch == LAUNCH_SERVERS && s->transport == TRANSPORT_MPI) ||
-           (backend_reads(b, "carrier") && s->carrier == CARRIER_LIBRARY);
+    return b->launch == LAUNCH_MPIRUN || s->transport == TRANSPORT_MPI ||
+           s->transport == TRANSPORT_LIBRARY;
 }
 
 bool backend_takes(const struct backend *b, const char *key,

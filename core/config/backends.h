@@ -14,7 +14,7 @@
 // How the processes of a job are started (launch/launch.h).
 enum launch {
     LAUNCH_ALONE,   // one worker
-    LAUNCH_WORKERS, // workers; under mpirun with carrier=library
+    LAUNCH_WORKERS, // workers; under mpirun with transport=library
     LAUNCH_MPIRUN,  // workers, under mpirun
     LAUNCH_SERVERS, // servers, then workers; under mpirun with transport=mpi
 };

@@ -63,10 +63,6 @@ static int check_transport(const struct backend *b,
     char list[64] = "auto";
     if (s->transport == TRANSPORT_AUTO)
         return 0;
-    if (backend_reads(b, "carrier") && s->carrier == CARRIER_LIBRARY)
-        return fail("transport=%s is for our own ring; try: carrier=ring, or "
-                    "transport=auto",
-                    k->words[s->transport]);
     if (backend_takes(b, k->name, s))
         return 0;
     for (int i = 1; k->words[i]; i++)

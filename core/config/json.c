@@ -15,9 +15,13 @@ static int take(struct run *r, const cJSON *item)
     char number[32];
     const char *value = cJSON_GetStringValue(item);
     // Of earlier versions. inject= was not taken from a run.json, either.
-    if (!strcmp(item->string, "inject_rank"))
+    // carrier=library is transport=library; else it was the default.
+    bool carrier = !strcmp(item->string, "carrier");
+    if (!strcmp(item->string, "inject_rank") ||
+        (carrier && (!value || strcmp(value, "library") != 0)))
         return 0;
-    const struct key *k = key_renamed(&run_keys, item->string);
+    const struct key *k = carrier ? key_find(&run_keys, "transport")
+                                  : key_renamed(&run_keys, item->string);
     if (!k)
         k = key_must_find(&run_keys, item->string);
     if (!k)

@@ -366,9 +366,6 @@ static const struct key rows[] = {
  .help = "disk: a worker's optimiser state, and with shard=3 its "
          "parameters, are in files in out=, read and written in every step: "
          "less memory, the same bits (docs/offload.md)"},
-{"backend", "carrier", NULL, KEY_CHOICE, SET(carrier),
- .words = WORDS(CARRIER_WORDS),
- .help = "what sends the vectors: our own ring, or Open MPI"},
 {"backend", "every", "10", KEY_INT, SET(every), 1, 1e9, .unit = "steps",
  .help = "exchange every N steps; save= and verify= must be multiples of it"},
 {"backend", "outer_rule", "average", KEY_CHOICE, SET(outer_rule),
@@ -410,9 +407,10 @@ static const struct key rows[] = {
  .help = "sign: after N steps of AdamW its second moment stays, and workers "
          "compress the first (1-bit Adam); 0: never"},
 {"backend", "transport", "auto", KEY_CHOICE, SET(transport),
- .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
- .help = "between workers: tcp or shm (auto: shm on one host); to servers: "
-         "zmq or mpi (auto: zmq)"},
+ .words = WORDS("auto", "tcp", "shm", "zmq", "mpi", "library"),
+ .help = "between workers: tcp or shm (auto: shm on one host), or library "
+         "(zero, outer: Open MPI's collectives); to servers: zmq or mpi (auto: "
+         "zmq)"},
 {"backend", "iface", "", KEY_WORD, SET(iface), .local = true,
  .help = "network interface to listen on; without it loopback"},
 // The file holds code that the workers run. So only the user who starts a run

@@ -35,8 +35,6 @@ enum shard_level { // each includes those above it
 };
 enum offload_kind { OFFLOAD_NONE, OFFLOAD_DISK };
 #define OFFLOAD_WORDS "none", "disk"
-enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
-#define CARRIER_WORDS "ring", "library"
 enum outer_rule { OUTER_AVERAGE, OUTER_NESTEROV }; // outer/outer.c
 #define OUTER_WORDS "average", "nesterov"
 enum squeeze_kind {
@@ -54,6 +52,7 @@ enum transport_kind {
     TRANSPORT_SHM,
     TRANSPORT_ZMQ,
     TRANSPORT_MPI,
+    TRANSPORT_LIBRARY, // what a carrier of Open MPI's takes
 };
 
 // servers=COUNT, or ENDPOINT,ENDPOINT..: the number of servers, and their
@@ -110,8 +109,7 @@ struct sync_settings {
     int ctas;  // most thread blocks of a collective of NCCL; 0: its choice
     int shard; // enum shard_level: which vectors are cut into shards
     enum offload_kind offload; // where a worker's state is
-    enum carrier_kind carrier;
-    int every; // steps from one exchange to the next
+    int every;                 // steps from one exchange to the next
     enum outer_rule outer_rule;
     double outer_lr, outer_momentum; // for nesterov
     enum squeeze_kind squeeze;       // how gradients are compressed

@@ -121,6 +121,7 @@ static const struct term rows[] = {
     {"", "bucket_cap_mb reduce_bucket_size", "bucket_mb="},
     {"", "fusion_threshold", "fusion_mb="},
     {"", "inject_rank", "inject=kill:10@1"},
+    {"", "carrier", "transport=library"},
     {"", "overlap_comm overlap_grad_reduce", "overlap="},
     {"", "sync_every local_steps", "every="},
     {"", "eval_interval eval_steps", "eval="},

@@ -226,7 +226,7 @@ class Run:
         """{setting: (asked, given)} for what was asked and not given. The launcher asks
         for cores of its own for each worker, if there are enough."""
         found = {}
-        for key in "net", "transport", "device", "precision", "carrier":
+        for key in "net", "transport", "device", "precision":
             asked = str(self.asked.get(key, "")).lstrip("?")
             given = self.setting(key)
             if asked not in ("", "auto", "unshaped") and given and asked != given:

@@ -32,9 +32,9 @@ FORCED = {
     "wire": ("fp32", "bf16", "fp16"), "precision": ("fp32", "bf16", "fp16"),
     "overlap": (0, 1), "recompute": (0, 1), "dropout": (0, .1), "clip": (0, .05, 1),
     "optimizer": ("adamw", "sgd"), "eval": (0, 2, 3), "verify": (0, 1, 2),
-    "save_async": (0, 1), "keep": (0, 1, 2), "transport": ("tcp", "shm", "mpi", "zmq"),
+    "save_async": (0, 1), "keep": (0, 1, 2), "transport": ("tcp", "shm", "mpi", "zmq", "library"),
     "consistency": ("bsp", "ssp:1", "asp"), "elastic": (0, 1), "backup": (0, 1),
-    "update": ("server", "worker"), "shard": (1, 2, 3), "offload": ("none", "disk"), "carrier": ("ring", "library"),
+    "update": ("server", "worker"), "shard": (1, 2, 3), "offload": ("none", "disk"),
     "pipeline": ("1f1b", "gpipe", "naive"), "ahead": (0, 1), "chunks": (1, 2),
     "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
     "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
@@ -209,8 +209,10 @@ def draw_way(rng, layers, emulated=False):
         job["bucket"] = "block"
     job["wire"] = rng.choice(("fp32", "fp32", "bf16", "fp16"))
     job["overlap"] = rng.choice((0, 1))
-    if job["sync"] in ("ring", "zero", "outer", "dataparallel"):
+    if job["sync"] in ("ring", "dataparallel"):
         job["transport"] = rng.choice(("tcp", "shm", "auto"))
+    if job["sync"] in ("zero", "outer"):
+        job["transport"] = rng.choice(("tcp", "shm", "auto", "library", "library"))
     if job["sync"] in ("ring", "zero") and rng.random() < .2:
         job["fusion_mb"] = .001
     if sync in ("sps", "dps"):
@@ -220,13 +222,13 @@ def draw_way(rng, layers, emulated=False):
     if job.get("squeeze") and sync in ("sps", "dps"):
         job |= {"update": "worker", "consistency": "bsp", "elastic": 0, "backup": 0}
     if job["sync"] == "zero":
-        job |= {"shard": rng.choice((1, 2, 3)), "carrier": rng.choice(("ring", "library"))}
+        job["shard"] = rng.choice((1, 2, 3))
     if sync == "outer":
-        job |= {"every": rng.choice((1, 2, 3)), "carrier": rng.choice(("ring", "library")),
-                "outer_rule": rng.choice(("average", "nesterov"))}
+        job |= {"every": rng.choice((1, 2, 3)), "outer_rule": rng.choice(("average", "nesterov"))}
     if emulated and rng.random() < .06:
         job["net"] = f"1gbit,hosts={rng.randint(1, 3)}"
-        job.pop("transport", None)
+        if job.get("transport") != "library":
+            job.pop("transport", None)
     return job
 
 

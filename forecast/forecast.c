@@ -46,7 +46,7 @@ static struct flows flows_of(const struct forecast_job *j,
     double each = (double)s->sum_bytes; // of a gradient
     if (s->messages) {
         first = link->alpha_s; // all at once
-        each = (double)s->messages * s->world / j->params;
+        each = (double)s->messages / passes * s->world / j->params;
     }
     return (struct flows){
         .sums_s =

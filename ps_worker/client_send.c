@@ -71,7 +71,7 @@ int client_send_message(struct client *c, struct remote *r, struct ps_head h)
         squeeze_stream(c->job.seed, c->run_step, c->job.rank, false, at.off);
     if (!b)
         return -1;
-    float *x = residuals_add(&c->residuals, c->grads, at.off, at.n);
+    float *x = residuals_add(&c->residuals, c->grads + at.off, at.off, at.n);
     c->squeeze->encode(set, key, x, at.n, b->data, c->scratch);
     if (c->residuals.fresh_speed)
         squeeze_clear_sent(set, b->data, at.n,

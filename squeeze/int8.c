@@ -12,6 +12,7 @@
 #include "squeeze/squeeze.h"
 
 #include "base/base.h"
+#include "base/clones.h"
 #include "base/rng.h"
 
 #include <math.h>
@@ -36,6 +37,7 @@ static size_t int8_bytes(const struct sync_settings *s, size_t n)
 }
 
 // In double, so that the square of a large element does not overflow.
+VECTOR_CLONES
 static float norm(const float *x, size_t n)
 {
     double lanes[LANES] = {0}, sum = 0;
@@ -50,23 +52,25 @@ static float norm(const float *x, size_t n)
     return (float)sqrt(sum);
 }
 
-// Draws 24 bits for each element of a block. `at` is the index of its first
-// element, which is even.
-static void draw_bits(uint64_t key, size_t at, uint32_t draw[BLOCK])
+// Draws 24 bits for each element of a block, from number `at` of the stream on.
+static inline void draw_bits(uint64_t key, uint64_t at, uint32_t draw[BLOCK])
 {
-    for (size_t i = 0; i < BLOCK; i += 2) {
-        uint64_t both = rng_u64(key, (at + i) / 2);
-        draw[i] = (uint32_t)both >> 8;
-        draw[i + 1] = (uint32_t)(both >> 40);
+    for (int i = 0; i < BLOCK / 2; i++) {
+        uint64_t both = rng_u64(key, at + (uint64_t)i);
+        draw[2 * i] = (uint32_t)both >> 8;
+        draw[2 * i + 1] = (uint32_t)(both >> 40);
     }
 }
 
 // Writes the levels of a block, and leaves in x what they lack.
+VECTOR_CLONES
 static void round_at_random(float unit, float per_unit, float levels,
-                            const uint32_t *draw, float *x, size_t n,
-                            int8_t *level)
+                            uint64_t key, uint64_t at, float *restrict x,
+                            int8_t *restrict level)
 {
-    for (size_t i = 0; i < n; i++) {
+    uint32_t draw[BLOCK];
+    draw_bits(key, at, draw);
+    for (int i = 0; i < BLOCK; i++) {
         float exact = fabsf(x[i]) * per_unit, whole = (float)(int)exact;
         float up = (float)(int)draw[i] * 0x1p-24f < exact - whole ? 1 : 0;
         float size = whole + up < levels ? whole + up : levels;
@@ -76,49 +80,62 @@ static void round_at_random(float unit, float per_unit, float levels,
     }
 }
 
-// A block that is not finite, or too small for a unit, has levels of 0. Then
-// it stays in x, and if it is not finite, so is unit * 0.
+// Writes the message of a block, and leaves in x what it lacks. x has BLOCK
+// elements; those from n on are 0. A block that is not finite, or too small for
+// a unit, has levels of 0. Then it stays in x, and if it is not finite, so is
+// unit * 0.
 static void encode_block(float levels, uint64_t key, size_t at, float *x,
                          size_t n, char *message)
 {
     float length = norm(x, n), unit = length / levels;
     float per_unit = levels / length;
-    int8_t level[BLOCK] = {0};
-    uint32_t draw[BLOCK];
+    int8_t *level = (int8_t *)message + sizeof unit;
     memcpy(message, &unit, sizeof unit);
-    if (isfinite(per_unit) && isfinite(length)) {
-        draw_bits(key, at, draw);
-        round_at_random(unit, per_unit, levels, draw, x, n, level);
-    }
-    memcpy(message + sizeof unit, level, padded(n));
+    if (isfinite(per_unit) && isfinite(length))
+        round_at_random(unit, per_unit, levels, key, at / 2, x, level);
+    else
+        memset(level, 0, BLOCK);
 }
 
 static void int8_encode(const struct sync_settings *s, uint64_t key, float *x,
                         size_t n, void *message, void *scratch)
 {
-    char *to = message;
+    float levels = (float)s->levels, last[BLOCK] = {0};
+    size_t at = 0, bytes = sizeof(float) + BLOCK;
+    char *to = message, end[sizeof(float) + BLOCK];
     (void)scratch;
-    for (size_t at = 0; at < n; at += BLOCK) {
-        size_t len = least(n - at, BLOCK);
-        encode_block((float)s->levels, key, at, x + at, len, to);
-        to += sizeof(float) + padded(len);
-    }
+    for (; at + BLOCK <= n; at += BLOCK, to += bytes)
+        encode_block(levels, key, at, x + at, BLOCK, to);
+    if (at == n)
+        return;
+    memcpy(last, x + at, (n - at) * sizeof *x);
+    encode_block(levels, key, at, last, n - at, end);
+    memcpy(x + at, last, (n - at) * sizeof *x);
+    memcpy(to, end, sizeof(float) + padded(n - at));
 }
 
-static int add_block(const struct sync_settings *s, const char *message,
-                     size_t n, float *sum)
+// sum += the numbers of a block. Returns the largest size of a level.
+VECTOR_CLONES
+static int add_levels(float unit, const int8_t *restrict level, size_t n,
+                      float *restrict sum)
 {
-    const int8_t *level = (const int8_t *)message + sizeof(float);
-    float unit;
-    memcpy(&unit, message, sizeof unit);
-    if (unit < 0)
-        return fail("a block's unit is %g", (double)unit);
     int most = 0;
     for (size_t i = 0; i < n; i++) {
         int size = level[i] < 0 ? -level[i] : level[i];
         most = size > most ? size : most;
         sum[i] += unit * (float)level[i];
     }
+    return most;
+}
+
+static int add_block(const struct sync_settings *s, const char *message,
+                     size_t n, float *sum)
+{
+    float unit;
+    memcpy(&unit, message, sizeof unit);
+    if (unit < 0)
+        return fail("a block's unit is %g", (double)unit);
+    int most = add_levels(unit, (const int8_t *)message + sizeof unit, n, sum);
     return most <= s->levels
                ? 0
                : fail("a level is %d, with levels=%d", most, s->levels);

@@ -19,7 +19,7 @@ void message_parts_encode(const struct sync *s, const struct message_parts *p,
         struct group_chunk c = message_parts_chunk(s, p, r);
         uint64_t key =
             squeeze_stream(s->job.seed, s->steps + 1, s->job.cluster->rank,
-                           false, p->off + c.off);
+                           false, p->before + p->off + c.off);
         char *message = p->given + (size_t)r * p->bytes;
         p->ops->encode(set, key, x + c.off, c.n, message, p->scratch);
         if (speed)

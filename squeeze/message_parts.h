@@ -18,6 +18,8 @@ struct message_parts {
     const struct squeeze_ops *ops;
     void *scratch;
     size_t off, n;       // the range
+    size_t before;       // elements that have travelled in this step, all
+                         // earlier micro-batches; random choices go on behind
     size_t grain;        // parts are whole grains
     size_t bytes;        // of a message: that of the largest part
     char *given, *taken; // the messages to each worker and of each, by rank

@@ -54,18 +54,18 @@ void residuals_keep(struct residuals *r)
 float *residuals_add(const struct residuals *r, float *grads, size_t off,
                      size_t n)
 {
-    for (size_t i = off; r->moment && i < off + n; i++)
-        grads[i] = r->of_grads * grads[i] + r->of_moment * r->moment[i];
+    for (size_t i = 0; r->moment && i < n; i++)
+        grads[i] = r->of_grads * grads[i] + r->of_moment * r->moment[off + i];
     if (!r->kept)
-        return grads + off;
+        return grads;
     if (r->speed) {
         for (size_t i = off; i < off + n; i++) {
-            r->fresh_speed[i] = r->decay * r->speed[i] + grads[i];
+            r->fresh_speed[i] = r->decay * r->speed[i] + grads[i - off];
             r->fresh[i] = r->fresh_speed[i] + r->kept[i];
         }
         return r->fresh + off;
     }
     for (size_t i = off; i < off + n; i++)
-        r->fresh[i] = grads[i] + r->fade * r->kept[i];
+        r->fresh[i] = grads[i - off] + r->fade * r->kept[i];
     return r->fresh + off;
 }

@@ -60,8 +60,8 @@ bool residuals_begin(struct residuals *r, struct sync *s);
 void residuals_keep(struct residuals *r);
 
 // x = gradients, or velocity, or moment, + fade * residual of elements [off,
-// off + n), in `fresh`; without feedback in the gradients. The velocity is
-// made.
+// off + n), in `fresh`; without feedback in the gradients, of which `grads` has
+// those of these elements. The velocity is made.
 float *residuals_add(const struct residuals *r, float *grads, size_t off,
                      size_t n);
 

@@ -41,11 +41,39 @@ static size_t scratch_bytes(const struct sync_settings *s, int world,
     return ops->scratch ? ops->scratch(most) : 0;
 }
 
-// All ranges may be under way at once.
+// Ranges that share a place are never under way at once. With shard=1 none do.
+// With shard=2 and 3 a range's gradients have one of four buffers, which are
+// used in turn (zero/blocks.h), and so have its messages.
+enum { PLACES = 4 };
+
+static int place_of(const struct sync_settings *s, int i, int n)
+{
+    bool own = s->shard < SHARD_GRADS || i == 0;
+    return own ? i : i == n - 1 ? PLACES - 1 : 1 + i % 2;
+}
+
+// Where the messages of a place begin: behind those of the places before it.
+static size_t place_at(const struct sync_settings *s, int world, size_t grain,
+                       const struct bucket *ranges, int n, int place)
+{
+    size_t at = 0;
+    for (int p = 0; p < place; p++) {
+        size_t most = 0;
+        for (int i = 0; i < n; i++) {
+            size_t bytes = message(s, world, grain, ranges[i].n);
+            if (place_of(s, i, n) == p && bytes > most)
+                most = bytes;
+        }
+        at += 2 * (size_t)world * most;
+    }
+    return at;
+}
+
 static size_t message_memory(const struct sync_settings *s, int world,
                              size_t grain, const struct bucket *ranges, int n)
 {
-    return 2 * (size_t)world * scatter_bytes(s, world, grain, ranges, n);
+    int places = s->shard < SHARD_GRADS ? n : PLACES;
+    return place_at(s, world, grain, ranges, n, places);
 }
 
 size_t scatter_memory(const struct sync_settings *s, int world, size_t grain,
@@ -57,9 +85,9 @@ size_t scatter_memory(const struct sync_settings *s, int world, size_t grain,
 
 // ---- open and close
 
-// Lays out range i, whose messages begin at `at`. Returns where they end.
-static char *lay_out(struct scatter *c, const struct sync *s, size_t grain,
-                     const struct bucket *range, int i, char *at)
+// Lays out range i, whose messages begin at `at`.
+static void lay_out(struct scatter *c, const struct sync *s, size_t grain,
+                    const struct bucket *range, int i, char *at)
 {
     size_t world = (size_t)s->job.cluster->world;
     size_t bytes = message(s->job.settings, (int)world, grain, range->n);
@@ -73,7 +101,6 @@ static char *lay_out(struct scatter *c, const struct sync *s, size_t grain,
                                           .bytes = bytes,
                                           .given = at,
                                           .taken = at + world * bytes};
-    return at + 2 * world * bytes;
 }
 
 int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
@@ -93,9 +120,11 @@ int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
     c->scratch = mem_alloc(scratch ? scratch : 1, 1);
     if (!c->ranges || !c->words || !c->messages || !c->scratch)
         return -1;
-    char *at = c->messages;
+    c->n = n;
     for (int i = 0; i < n; i++)
-        at = lay_out(c, s, grain, &ranges[i], i, at);
+        lay_out(c, s, grain, &ranges[i], i,
+                c->messages + place_at(set, world, grain, ranges, n,
+                                       place_of(set, i, n)));
     return residuals_open(&c->residuals, s);
 }
 
@@ -126,15 +155,16 @@ static struct group_vector words(const struct scatter *c, const struct sync *s,
     return v;
 }
 
-int scatter_send(struct scatter *c, struct sync *s, int i, bool last,
-                 uint64_t *ticket)
+int scatter_send(struct scatter *c, struct sync *s, int i, float *grads,
+                 bool last, uint64_t *ticket)
 {
-    const struct message_parts *p = &c->ranges[i];
+    struct message_parts *p = &c->ranges[i];
     const struct residuals *r = &c->residuals;
     span_begin(c->lane, SPAN_COMPRESS, i);
-    message_parts_encode(s, p, residuals_add(r, s->job.grads, p->off, p->n),
+    message_parts_encode(s, p, residuals_add(r, grads, p->off, p->n),
                          r->fresh_speed ? r->fresh_speed + p->off : NULL);
     span_end(c->lane);
+    p->before += s->job.n;
     struct group_vector given = words(c, s, i, p->given);
     struct group_vector taken = words(c, s, i, p->taken);
     taken.awaited = last;
@@ -155,6 +185,8 @@ int scatter_take(const struct scatter *c, const struct sync *s, int i,
 
 void scatter_updated(struct scatter *c, bool skipped)
 {
+    for (int i = 0; i < c->n; i++)
+        c->ranges[i].before = 0;
     if (!skipped && !c->whole)
         residuals_keep(&c->residuals);
 }

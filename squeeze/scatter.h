@@ -4,6 +4,9 @@
 //     ready    x = gradients + residual; a message of each part to its owner
 //     step     the owner adds up the messages of its part, and updates with it
 //
+// With shard=2 and 3 a range travels in every micro-batch, and is taken before
+// the next one needs its memory (zero/blocks.c).
+//
 // The sum itself is not compressed, as it is where all workers need it
 // (messages.c). So a worker has a residual of its gradients, and the sum has
 // none. With w workers each sends and receives (w-1) m bytes for a range, where
@@ -21,8 +24,10 @@ struct scatter {
     const struct squeeze_ops *ops; // NULL: squeeze=none
     bool whole;                    // this step's gradients travel whole
     struct message_parts *ranges;
+    int n;
     size_t *words; // of a message of each range, for each worker
-    void *messages, *scratch;
+    char *messages;
+    void *scratch;
     struct residuals residuals; // zeroed: there are none
     struct span_lane *lane;
 };
@@ -34,24 +39,27 @@ int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
                  const struct bucket *ranges, int n);
 void scatter_close(struct scatter *c);
 
-// A step begins: says whether its gradients travel whole.
+// A step, or a micro-batch of it, begins: says whether its gradients travel
+// whole.
 void scatter_begin(struct scatter *c, const struct sync *s);
 
-// Range i of the gradients is complete: posts the messages. 0, or -1 after
-// fail(). last: the caller waits for this ticket next.
-int scatter_send(struct scatter *c, struct sync *s, int i, bool last,
-                 uint64_t *ticket);
+// Range i of the gradients is complete, in `grads`, which may be changed: posts
+// the messages. 0, or -1 after fail(). last: the caller waits for this ticket
+// next.
+int scatter_send(struct scatter *c, struct sync *s, int i, float *grads,
+                 bool last, uint64_t *ticket);
 
 // The ticket of range i is complete: `sum` becomes the sum of this worker's
 // part. 0, or -1 after fail().
 int scatter_take(const struct scatter *c, const struct sync *s, int i,
                  float *sum);
 
-// The step was an update, whose residuals are kept, or has been skipped.
+// The step is over. It was an update, whose residuals are kept, or was skipped.
 void scatter_updated(struct scatter *c, bool skipped);
 
-// The law: the bytes of all messages that a worker sends to each other worker
-// in a step, and receives from it.
+// The law: the bytes of the messages of all ranges that a worker sends to each
+// other worker, and receives from it: in a step, or with shard=2 and 3 in each
+// of its micro-batches.
 size_t scatter_bytes(const struct sync_settings *s, int world, size_t grain,
                      const struct bucket *ranges, int n);
 

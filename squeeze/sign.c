@@ -14,12 +14,17 @@
 #include "squeeze/squeeze.h"
 
 #include "base/base.h"
+#include "base/clones.h"
 #include "base/half.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { LANES = 8, WORD = 32, BLOCK = LANES * WORD };
+
+// How far ahead the first pass asks for elements: a page of 4096 bytes, at
+// whose end the processor's own prefetching stops.
+enum { AHEAD = 1024 };
 
 static size_t sign_bytes(const struct sync_settings *s, size_t n)
 {
@@ -28,13 +33,16 @@ static size_t sign_bytes(const struct sync_settings *s, size_t n)
     return n ? sizeof(float) + blocks * LANES * sizeof(uint32_t) : 0;
 }
 
+VECTOR_CLONES
 static float mean_size(const float *x, size_t n)
 {
     double lanes[LANES] = {0}, sum = 0;
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
+    for (; i + LANES <= n; i += LANES) {
+        __builtin_prefetch(&x[i + AHEAD]);
         for (size_t l = 0; l < LANES; l++)
             lanes[l] += (double)fabsf(x[i + l]);
+    }
     for (; i < n; i++)
         lanes[0] += (double)fabsf(x[i]);
     for (int l = 0; l < LANES; l++)
@@ -42,17 +50,10 @@ static float mean_size(const float *x, size_t n)
     return (float)(sum / (double)n);
 }
 
-// The signs of BLOCK elements.
-static void take_signs(const float *x, uint32_t word[LANES])
-{
-    memset(word, 0, LANES * sizeof *word);
-    for (int j = 0; j < WORD; j++)
-        for (int l = 0; l < LANES; l++)
-            word[l] |= float_bits(x[LANES * j + l]) >> 31 << j;
-}
-
 // sum += length, with the signs of BLOCK elements.
-static void add_signs(const uint32_t word[LANES], float length, float *sum)
+VECTOR_CLONES
+static void add_signs(const uint32_t *restrict word, float length,
+                      float *restrict sum)
 {
     uint32_t bits = float_bits(length);
     for (int j = 0; j < WORD; j++)
@@ -60,10 +61,18 @@ static void add_signs(const uint32_t word[LANES], float length, float *sum)
             sum[LANES * j + l] += bits_float(bits ^ (word[l] >> j & 1) << 31);
 }
 
-static void encode_block(float length, float *x, uint32_t word[LANES])
+// Takes the signs of BLOCK elements, and leaves in x what they lack.
+VECTOR_CLONES
+static void encode_block(float length, float *restrict x, uint32_t *restrict to)
 {
-    take_signs(x, word);
-    add_signs(word, -length, x);
+    uint32_t word[LANES] = {0}, less = float_bits(-length);
+    for (int j = 0; j < WORD; j++)
+        for (int l = 0; l < LANES; l++) {
+            uint32_t bits = float_bits(x[LANES * j + l]);
+            word[l] |= bits >> 31 << j;
+            x[LANES * j + l] += bits_float(less ^ (bits & 0x80000000));
+        }
+    memcpy(to, word, sizeof word);
 }
 
 static void sign_encode(const struct sync_settings *s, uint64_t key, float *x,

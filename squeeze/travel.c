@@ -23,7 +23,7 @@ int travel_sum(struct sync *s, struct unit *u, float *v, size_t n)
 float *travel_x(struct sync *s, const struct unit *u)
 {
     const struct squeezed *q = s->state;
-    return residuals_add(&q->residuals, s->job.grads, u->off, u->n);
+    return residuals_add(&q->residuals, s->job.grads + u->off, u->off, u->n);
 }
 
 int travel_open(struct sync *s)

@@ -267,6 +267,6 @@ double law_step_hops(const struct law_step *s)
     int gathers = s->kind >= SHARD_PARAMS ? 2 * s->micro : 1;
     int norm = 2, around = s->world - 1;
     if (s->messages)
-        return 1 + around * (gathers + norm);
+        return sums + around * (gathers + norm);
     return around * (s->shards ? sums + gathers + norm : 2);
 }

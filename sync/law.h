@@ -97,8 +97,9 @@ struct bucket;
 //     shard=2      m times that     n - len(r+1)             the norm
 //     shard=3      m times that     law_gathers() times that the norm
 //
-// Rank r receives what rank r-1 sends. With squeeze=, an all_to_all of messages
-// takes the place of all reduce_scatters: world - 1 messages, all at once.
+// Rank r receives what rank r-1 sends. With squeeze=, with every shard=, an
+// all_to_all of messages takes the place of all reduce_scatters: world - 1
+// messages, all at once.
 struct law_step {
     int world, micro;
     bool shards;              // else replicas

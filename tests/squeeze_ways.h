@@ -92,6 +92,7 @@ static void law_zero(const struct sync_job *job, int rank, int world,
     law_step_bytes(&(struct law_step){.world = world,
                                       .micro = 1,
                                       .shards = true,
+                                      .kind = job->settings->shard,
                                       .cut = units,
                                       .count = n,
                                       .grain = RULE_BLOCK,
@@ -121,6 +122,16 @@ SHARDED(sign_zero_staged, "squeeze=sign", tcp, .device = queue_device_open,
 SHARDED(moving_zero, "squeeze=topk,density=0.05,momentum_correction=1", tcp,
         .law = law_zero)
 SHARDED(lossy_zero, "squeeze=int8,feedback=0", tcp, .law = law_zero)
+
+// Gradients, too, are in shards, and have no residuals.
+SHARDED(all_blocks, "squeeze=topk,density=1,feedback=0,shard=2", tcp,
+        .law = law_zero)
+SHARDED(int8_blocks, "squeeze=int8,feedback=0,shard=2", tcp, .law = law_zero)
+SHARDED(topk_blocks, "squeeze=topk,density=0.05,feedback=0,shard=3", tcp,
+        .law = NULL)
+SHARDED(sign_blocks, "squeeze=sign,feedback=0,shard=3", shm, .shared = true)
+SHARDED(sign_blocks_staged, "squeeze=sign,feedback=0,shard=2,staging=always",
+        tcp, .law = law_zero)
 
 // ---- servers
 

@@ -303,6 +303,90 @@ static void sign_sends_the_mean_size(void **state)
     }
 }
 
+// ---- the bits of int8 and sign, one element after the other
+
+// The sum of |x|, or of squares, in eight parts.
+static double added_up(const float *x, size_t n, bool squares)
+{
+    double part[8] = {0}, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double size = fabs((double)x[i]);
+        part[i < n / 8 * 8 ? i % 8 : 0] += squares ? size * size : size;
+    }
+    for (int l = 0; l < 8; l++)
+        sum += part[l];
+    return sum;
+}
+
+// Element i of a block of n with `unit` has this level.
+static int level_of(const float *x, size_t i, float length, uint64_t key,
+                    int levels)
+{
+    uint64_t both = rng_u64(key, i / 2);
+    uint32_t draw = (uint32_t)(i % 2 ? both >> 32 : both) >> 8;
+    volatile float exact = fabsf(x[i]) * ((float)levels / length);
+    int size = (int)exact;
+    size += (float)draw * 0x1p-24f < exact - (float)size;
+    size = size < levels ? size : levels;
+    return x[i] < 0 ? -size : size;
+}
+
+static void check_int8_bits(size_t n, int levels)
+{
+    struct sync_settings set = settings(SQUEEZE_INT8);
+    const char *message = NULL;
+    set.levels = levels;
+    code(&set, n, 7);
+    message = coded->message;
+    for (size_t at = 0; at < n; at += 128) {
+        size_t len = at + 128 < n ? 128 : n - at;
+        float unit, length = (float)sqrt(added_up(coded->x + at, len, true));
+        memcpy(&unit, message, sizeof unit);
+        message += sizeof unit;
+        assert_true(unit == length / (float)levels);
+        for (size_t i = at; i < at + len; i++) {
+            int level = level_of(coded->x, i, length, 7, levels);
+            volatile float sent = unit * (float)level;
+            assert_int_equal(message[i - at], level);
+            assert_true(coded->sent[i] == sent);
+            assert_true(coded->left[i] == coded->x[i] - sent);
+        }
+        for (size_t i = len; i % 4; i++)
+            assert_int_equal(message[i], 0);
+        message += (len + 3) / 4 * 4;
+    }
+}
+
+static void check_sign_bits(size_t n)
+{
+    struct sync_settings set = settings(SQUEEZE_SIGN);
+    uint32_t word;
+    float length;
+    code(&set, n, 7);
+    memcpy(&length, coded->message, sizeof length);
+    assert_true(length == (float)(added_up(coded->x, n, false) / (double)n));
+    for (size_t i = 0; i < n; i++) {
+        float sent = copysignf(length, coded->x[i]);
+        size_t at = 1 + i / 256 * 8 + i % 8;
+        memcpy(&word, coded->message + at * sizeof word, sizeof word);
+        assert_int_equal(word >> i % 256 / 8 & 1, coded->x[i] < 0);
+        assert_true(coded->sent[i] == sent);
+        assert_true(coded->left[i] == coded->x[i] - sent);
+    }
+}
+
+// Whatever vectors the processor has.
+static void messages_have_the_bits_of_the_formulas(void **state)
+{
+    (void)state;
+    for (int i = 1; i < SIZES; i++) {
+        fill_normals(sizes[i], 17);
+        check_sign_bits(sizes[i]);
+        check_int8_bits(sizes[i], 127);
+        check_int8_bits(sizes[i], 5);
+    }
+}
+
 // ---- all
 
 static void an_element_that_is_not_finite_is_sent(void **state)
@@ -425,6 +509,7 @@ int main(void)
         cmocka_unit_test(int8_is_unbiased),
         cmocka_unit_test(int8_rounds_to_a_neighbouring_level),
         cmocka_unit_test(sign_sends_the_mean_size),
+        cmocka_unit_test(messages_have_the_bits_of_the_formulas),
         cmocka_unit_test(an_element_that_is_not_finite_is_sent),
         cmocka_unit_test(messages_have_the_bytes_of_the_law),
         cmocka_unit_test(malformed_messages_are_refused),

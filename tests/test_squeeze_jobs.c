@@ -39,6 +39,12 @@ static const char *const ways[] = {
     "sync=zero squeeze=sign transport=library precision=bf16",
     ("sync=zero squeeze=topk density=0.02 momentum_correction=1 optimizer=sgd "
      "transport=shm overlap=0"),
+    ("sync=zero shard=2 squeeze=int8 levels=15 feedback=0 transport=tcp "
+     "accum=3 squeeze_after=2"),
+    ("sync=zero shard=3 squeeze=sign feedback=0 transport=shm precision=bf16 "
+     "accum=2"),
+    ("sync=zero shard=2 squeeze=topk density=0.02 feedback=0 carrier=library "
+     "precision=fp16 overlap=0"),
     "sync=dps servers=3 squeeze=int8 feedback=0 transport=mpi",
 };
 enum { WAYS = sizeof ways / sizeof *ways };
@@ -116,10 +122,13 @@ static void all_entries_give_the_rings_losses(void **state)
     assert_same_files("ring", "all", 8);
     job_run(&j, 60,
             "lockstep train %s workers=2 steps=8 sync=zero squeeze=topk "
-            "density=1 feedback=0 save=8 out=parts",
-            tiny);
+            "density=1 feedback=0 save=8 out=parts && "
+            "lockstep train %s workers=2 steps=8 sync=zero squeeze=topk "
+            "density=1 feedback=0 shard=3 save=8 out=blocks",
+            tiny, tiny);
     assert_ok(&j);
     assert_same_files("ring", "parts", 8);
+    assert_same_files("ring", "blocks", 8);
 }
 
 // Until the freeze, workers have the parameters of those that do not compress.
@@ -273,8 +282,10 @@ static void impossible_settings_are_refused(void **state)
         {"squeeze=sign save=4 save_async=1 out=no", "try: save_async=0"},
         {"squeeze=topk mesh=dp1,pp2", "try: a mesh of replicas only"},
         {"squeeze=topk squeeze_after=8", "try: squeeze_after=0"},
-        {"squeeze=topk sync=zero shard=2", "and residuals as long; try: "
-                                           "shard=1"},
+        {"squeeze=topk sync=zero shard=2",
+         "shard=2: feedback=1 keeps residuals as long as the gradients on each "
+         "worker, which is more than shard=2 saves; try: feedback=0, or "
+         "shard=1"},
         {"squeeze=int8 sync=zero wire=fp16", "try: wire=fp32"},
         {"squeeze=int8 sync=zero mesh=dp1,pp2", "a mesh of replicas only"},
         {"squeeze=sign sync=zero scope=model", "zero has no such setting"},
@@ -388,7 +399,13 @@ static void predict_knows_the_bytes(void **state)
             "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
             "squeeze=topk sync=ring,zero shard=2");
     assert_status(&j, 1);
-    assert_prints(&j, "sync=zero cannot compress gradients");
+    assert_prints(&j, "sync=zero shard=2 compresses gradients only without "
+                      "residuals; try: feedback=0, or shard=1");
+    job_run(&j, 60,
+            "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
+            "squeeze=int8 feedback=0 sync=zero shard=2 accum=2");
+    assert_ok(&j);
+    assert_prints(&j, "zero           566.4 MB"); // 373.3 are parameters
     job_run(&j, 60,
             "lockstep predict model=gpt2 workers=4 link=1gbit compute_ms=900 "
             "squeeze=power sync=dps");

@@ -26,6 +26,8 @@ static void all_entries_give_the_bits_of_local(void **state)
     case_integers(&all_dps);
     case_integers(&all_zero);
     case_overflow(&all_zero);
+    case_integers(&all_blocks);
+    case_overflow(&all_blocks);
     case_overflow(&all_tcp);
     case_overflow(&all_dps);
 }

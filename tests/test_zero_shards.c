@@ -5,6 +5,7 @@
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
 #include "optim/rule.h"
+#include "squeeze/scatter.h"
 #include "sync/law.h"
 #include "sync/members.h"
 #include "tests/sync_cases.h"
@@ -38,6 +39,11 @@ static const struct fixture grads_shm =
     FIXTURE(shm, "shard=2", .shared = true, .few = true);
 static const struct fixture params_shm =
     FIXTURE(shm, "shard=3", .shared = true, .few = true);
+// Each worker sends all of its gradients as messages.
+static const struct fixture grads_sent =
+    FIXTURE(tcp, "shard=2,slice_kb=1,squeeze=topk,density=1,feedback=0", 0);
+static const struct fixture params_sent =
+    FIXTURE(shm, "shard=3,squeeze=topk,density=1,feedback=0", .shared = true);
 // The model's blocks are copies, as on a GPU.
 static const struct fixture grads_copied =
     FIXTURE(tcp, "shard=2,slice_kb=1,staging=always", .few = true);
@@ -320,6 +326,10 @@ static void micro_batches_agree(void **unused)
             assert_true(train_all(&params_copied, world, 0, 1) == two);
             if (integers)
                 assert_true(train_all(&ring, world, 0, 1) == two);
+            if (integers || world <= 2) { // of three sums the order differs
+                assert_true(train_all(&grads_sent, world, 0, 1) == two);
+                assert_true(train_all(&params_sent, world, 0, 0) == two);
+            }
         }
 }
 
@@ -360,6 +370,19 @@ static void micro_batches_come_near_the_ring(void **unused)
 
 // ---- bytes
 
+// Bytes of a micro-batch's messages from a worker to each other.
+static size_t messages(const struct worker *w)
+{
+    struct shards shards = {NULL};
+    size_t bytes = 0;
+    CHECK(!shards_open(&shards, &w->job, RULE_BLOCK));
+    for (int i = 0; w->settings.squeeze && i < shards.count; i++)
+        bytes += scatter_bytes(&w->settings, w->world, RULE_BLOCK,
+                               &shards.units[i].all, 1);
+    shards_close(&shards);
+    return bytes;
+}
+
 // Checks that a worker's bytes in a step are those of the law, for each verb.
 static int same_bytes(const struct worker *w, int step,
                       const struct group_stats *moved)
@@ -374,6 +397,7 @@ static int same_bytes(const struct worker *w, int step,
         .grain = RULE_BLOCK,
         .sum_bytes = sizeof(float),
         .param_bytes = sizeof(float),
+        .messages = (size_t)todo.micro * messages(w),
     };
     struct group_stats want;
     law_step_bytes(&law, w->rank, &want);
@@ -410,11 +434,11 @@ static int bytes_body(struct worker *w)
 static void bytes_are_the_laws(void **unused)
 {
     (void)unused;
-    const struct fixture *const all[] = {&grads, &params, &state};
+    const struct fixture *const all[] = {&grads, &params, &state, &grads_sent};
     for (int world = 1; world <= CASE_WORLDS; world++)
         for (int micro = 1; micro <= 3; micro += 2)
             for (int cut = 0; cut < CUTS; cut++)
-                for (int k = 0; k < 3; k++) {
+                for (int k = 0; k < 4; k++) {
                     struct setup s = cut_setup(world, cut);
                     todo = (struct plan_of_steps){.micro = micro};
                     assert_int_equal(world_run(all[k], &s, bytes_body, NULL),

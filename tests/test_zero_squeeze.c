@@ -74,9 +74,13 @@ static void exact_messages_have_exact_sums(void **state)
         struct setup s = large(world);
         assert_int_equal(world_run(&sign_zero, &s, exact_body, NULL), 0);
         assert_int_equal(world_run(&sign_zero_staged, &s, exact_body, NULL), 0);
+        assert_int_equal(world_run(&sign_blocks, &s, exact_body, NULL), 0);
+        assert_int_equal(world_run(&sign_blocks_staged, &s, exact_body, NULL),
+                         0);
         snprintf(s.opts, sizeof s.opts, "levels=64");
         assert_int_equal(world_run(&int8_zero, &s, exact_body, NULL), 0);
         assert_int_equal(world_run(&lossy_zero, &s, exact_body, NULL), 0);
+        assert_int_equal(world_run(&int8_blocks, &s, exact_body, NULL), 0);
         assert_int_equal(world_run(&late, &s, exact_body, NULL), 0);
     }
 }
@@ -90,8 +94,57 @@ static void runs_have_the_same_bits(void **state)
     case_replicas(&sign_zero_staged);
     case_reruns(&int8_zero);
     case_reruns(&sign_zero);
+    case_replicas(&topk_blocks);
+    case_reruns(&int8_blocks);
+    case_bytes(&int8_blocks);
     case_bytes(&topk_zero);
     case_bytes(&sign_zero_staged);
+}
+
+// ---- micro-batches, each of which shard=2 sends
+
+static int micro; // micro-batches of the step, all with the same gradients
+static float (*moved)[N]; // what the parameters lose, by `micro` - 1
+
+static int micro_body(struct worker *w)
+{
+    const struct sync_in in = {.step = 1, .lr = 1, .grad_scale = 1};
+    struct sync_out out;
+    w->optim.momentum = w->optim.weight_decay = 0;
+    if (worker_begin(w) || sync_bcast(w->sync))
+        return -1;
+    for (int m = 0; m < micro; m++) {
+        worker_normals(w, 1);
+        for (int b = 0; b < w->job.nbuckets; b++)
+            if (worker_ready(w, b))
+                return -1;
+    }
+    if (sync_step(w->sync, &in, &out) || worker_await(w))
+        return -1;
+    if (w->rank == 0)
+        memcpy(moved[micro - 1], w->job.params, sizeof *moved);
+    return 0;
+}
+
+// The second is rounded by other draws than the first, so errors do not repeat.
+static void micro_batches_have_their_own_draws(void **state)
+{
+    (void)state;
+    struct setup s = large(2);
+    int same = 0;
+    s.sgd = s.closed = true;
+    moved = mmap(NULL, 2 * sizeof *moved, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(moved != MAP_FAILED);
+    for (micro = 1; micro <= 2; micro++)
+        assert_int_equal(world_run(&int8_blocks, &s, micro_body, NULL), 0);
+    for (size_t i = 0; i < N; i++) {
+        float unlike = moved[1][i] - 2 * moved[0][i];
+        assert_true(fabsf(unlike) < 0.5f); // a unit is about 0.09
+        same += fabsf(unlike) < 1e-6f;
+    }
+    assert_in_range(same, N / 20, N / 2);
+    munmap(moved, 2 * sizeof *moved);
 }
 
 // ---- what is sent, and what workers keep
@@ -308,6 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_messages_have_exact_sums),
         cmocka_unit_test(runs_have_the_same_bits),
+        cmocka_unit_test(micro_batches_have_their_own_draws),
         cmocka_unit_test(what_is_sent_and_kept_is_all),
         cmocka_unit_test(residuals_go_to_the_ring_and_back),
         cmocka_unit_test(another_world_divides_the_residuals),

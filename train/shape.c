@@ -169,7 +169,8 @@ int shape_scatter(const struct model_config *c, const struct sync_settings *s,
         return 0;
     int n = shape_shards(c, s, &units);
     if (n >= 0)
-        step->messages = scatter_bytes(s, step->world, RULE_BLOCK, units, n);
+        step->messages = (s->shard < SHARD_GRADS ? 1 : (size_t)step->micro) *
+                         scatter_bytes(s, step->world, RULE_BLOCK, units, n);
     mem_free(units);
     return n < 0 ? -1 : 0;
 }

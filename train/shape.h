@@ -78,7 +78,7 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
                            int world, int micro);
 
 // Lists in *units the ranges of a model whose gradients a backend with shards
-// sums one by one with shard=1. *s: derived settings. The caller frees them
+// sums one by one. *s: derived settings. The caller frees them
 // with mem_free(). Returns how many there are, or -1 after fail().
 int shape_shards(const struct model_config *c, const struct sync_settings *s,
                  struct bucket **units);

@@ -170,10 +170,12 @@ static int open_grads(struct blocks *k)
     return 0;
 }
 
-int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards)
+int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards,
+                struct scatter *scatter)
 {
     k->sync = s;
     k->shards = shards;
+    k->scatter = scatter;
     return find_blocks(k) || open_grads(k) ||
                    (s->lends_params && open_weights(k))
                ? -1
@@ -312,19 +314,21 @@ static int take_weights(struct blocks *k, int b, struct sync_place *out)
 
 // ---- gradients
 
-// Wait for the sum in a buffer, and add this worker's chunk of it to the sums
-// of earlier micro-batches.
+// Wait for the sum in a buffer, or decode it there, and add this worker's chunk
+// of it to the sums of earlier micro-batches.
 static int settle(struct blocks *k, struct grad_buffer *f)
 {
     if (f->sums < 0)
         return 0;
     const struct block *block = &k->all[f->sums];
     const struct unit *u = block->unit;
+    int unit = (int)(u - k->shards->units);
+    float *own = f->at + place_in(block, u->own.off);
     f->sums = -1;
-    if (group_await(k->group, f->ticket))
+    if (group_await(k->group, f->ticket) ||
+        (!k->scatter->whole && scatter_take(k->scatter, k->sync, unit, own)))
         return -1;
-    const float *own = f->at + place_in(block, u->own.off);
-    bool *summed = &k->summed[u - k->shards->units];
+    bool *summed = &k->summed[unit];
     if (*summed)
         vector_add(k->sums + u->at, own, DTYPE_F32, u->own.n);
     else
@@ -341,6 +345,19 @@ int blocks_settle(struct blocks *k)
     return 0;
 }
 
+// Begin to sum the gradients of a unit.
+static int send(struct blocks *k, const struct unit *u, float *grads,
+                uint64_t *ticket)
+{
+    if (!k->scatter->whole)
+        return scatter_send(k->scatter, k->sync, (int)(u - k->shards->units),
+                            grads, false, ticket);
+    struct group_vector v = group_floats(grads, u->all.n);
+    v.wire = k->sync->job.settings->wire;
+    v.scale = k->sync->scale;
+    return group_reduce_scatter(k->group, &v, ticket);
+}
+
 int blocks_ready(struct blocks *k, int b)
 {
     const struct block *block = &k->all[b];
@@ -352,14 +369,11 @@ int blocks_ready(struct blocks *k, int b)
            (block->head - block->off) * sizeof *k->head);
     if (!u)
         return 0;
-    struct group_vector v =
-        group_floats(f->at + place_in(block, u->all.off), u->all.n);
-    v.wire = k->sync->job.settings->wire;
-    v.scale = k->sync->scale;
     f->sums = b;
-    if (group_reduce_scatter(k->group, &v, &f->ticket))
-        return -1;
-    return k->sync->overlap ? 0 : settle(k, f);
+    return send(k, u, f->at + place_in(block, u->all.off), &f->ticket) ||
+                   (!k->sync->overlap && settle(k, f))
+               ? -1
+               : 0;
 }
 
 // ---- both

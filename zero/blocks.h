@@ -27,6 +27,7 @@
 
 #pragma once
 
+#include "squeeze/scatter.h"
 #include "zero/shards.h"
 
 enum { BLOCK_BUFFERS = 4 };
@@ -53,27 +54,29 @@ struct grad_buffer {
 
 struct blocks {
     struct sync *sync;
+    struct scatter *scatter; // of compressed gradients, by unit
     struct group *group;
     struct block *all; // in the order of the vector
     int n;
     struct weight_buffer weights[BLOCK_BUFFERS];
     struct grad_buffer grads[BLOCK_BUFFERS];
-    void *memory[2]; // of the buffers: weights, gradients
-    char *heads;     // of weights: RULE_BLOCK elements for each block
-    float *head;     // the head of the gradient that was completed last
-    float *params;   // with shard=3 this worker's chunks of all units; or
+    void *memory[2];      // of the buffers: weights, gradients
+    char *heads;          // of weights: RULE_BLOCK elements for each block
+    float *head;          // the head of the gradient that was completed last
+    float *params;        // with shard=3 this worker's chunks of all units; or
     struct offload *file; // they are in this file
-    float *sums;     // this worker's chunks of the summed gradient
-    bool *summed;    // by unit: sums has numbers of this step
+    float *sums;          // this worker's chunks of the summed gradient
+    bool *summed;         // by unit: sums has numbers of this step
     const struct shards *shards;
     int newest; // the block taken last
     bool backward;
 };
 
 // Allocates buffers and shards for the job's buckets, which are blocks. Borrows
-// `shards`. Returns 0, or -1 after fail(); blocks_close() accepts what
-// blocks_open() left half-way.
-int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards);
+// `shards`, and `scatter` for their units. Returns 0, or -1 after fail();
+// blocks_close() accepts what blocks_open() left half-way.
+int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards,
+                struct scatter *scatter);
 void blocks_close(struct blocks *k);
 
 // Sets the group that exchanges the blocks. All workers call it. Returns 0, or

@@ -15,8 +15,8 @@
 // sent while backward computes. If no thread moves data, or with overlap=0,
 // step() itself waits for all of them.
 //
-// With shard=1 and squeeze= a unit travels as messages (squeeze/scatter.h): an
-// all_to_all takes the place of the reduce_scatter, and step() decodes and adds
+// With squeeze= a unit travels as messages (squeeze/scatter.h): an all_to_all
+// takes the place of the reduce_scatter. With shard=1 step() decodes and adds
 // before it looks at the sums.
 //
 // With shard=2 and 3 the units are the model's blocks. They are in buffers
@@ -122,7 +122,8 @@ static int zero_open(struct sync *s)
     s->own_update = true;
     s->copy_only = job->copy && !s->copies;
     if (shards_open(&z->shards, job, RULE_BLOCK) || open_scatter(s) ||
-        (s->lends_grads && blocks_open(&z->blocks, s, &z->shards)) ||
+        (s->lends_grads &&
+         blocks_open(&z->blocks, s, &z->shards, &z->scatter)) ||
         open_slots(z, job))
         return -1;
     z->sums = mem_alloc(segment_blocks(job->n), sizeof *z->sums);
@@ -164,17 +165,18 @@ static int zero_give(struct sync *s, int b)
 static int zero_ready(struct sync *s, int b)
 {
     struct zero *z = s->state;
+    if (b == 0)
+        scatter_begin(&z->scatter, s);
     if (s->lends_grads)
         return blocks_ready(&z->blocks, s->job.nbuckets - 1 - b);
     int i = z->next;
     const struct unit *u = &z->shards.units[i];
-    if (b == 0)
-        scatter_begin(&z->scatter, s);
     if (s->job.buckets[b].off > u->all.off)
         return 0; // it is not complete yet
     z->next = (z->next + 1) % z->shards.count;
     if (!z->scatter.whole)
-        return scatter_send(&z->scatter, s, i, z->next == 0, &z->ticket);
+        return scatter_send(&z->scatter, s, i, s->job.grads + u->all.off,
+                            z->next == 0, &z->ticket);
     struct group_vector v = group_floats(s->job.grads + u->all.off, u->all.n);
     v.wire = s->job.settings->wire;
     v.scale = s->scale;
@@ -202,10 +204,15 @@ static float *own_grads(const struct sync *s, const struct unit *u)
     return s->lends_grads ? z->blocks.sums + u->at : s->job.grads + u->own.off;
 }
 
-// Decodes the sums of this worker's chunks, if they were compressed.
+// Waits for the sums of this worker's chunks, and decodes those that were
+// compressed.
 static int take_sums(struct sync *s)
 {
     struct zero *z = s->state;
+    if (group_await(s->group, z->ticket))
+        return -1;
+    if (s->lends_grads)
+        return blocks_settle(&z->blocks);
     for (int i = 0; !z->scatter.whole && i < z->shards.count; i++)
         if (scatter_take(&z->scatter, s, i, own_grads(s, &z->shards.units[i])))
             return -1;
@@ -310,9 +317,7 @@ static int zero_step(struct sync *s, const struct sync_in *in,
 {
     struct zero *z = s->state;
     double squares;
-    if (group_await(s->group, z->ticket) ||
-        (s->lends_grads && blocks_settle(&z->blocks)) || take_sums(s) ||
-        add_squares(s, &squares))
+    if (take_sums(s) || add_squares(s, &squares))
         return -1;
     float scale = optim_clip_scale(squares, in->grad_scale / s->scale, in->clip,
                                    &out->grad_norm);

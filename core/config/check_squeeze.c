@@ -211,10 +211,11 @@ static int check_shards(const struct run *r)
                     "worker of sync=%s updates with a part of it; try: "
                     "sync=ring",
                     r->sync);
-    return set->shard >= SHARD_GRADS
-               ? fail("shard=%d: squeeze=%s needs whole gradients on each "
-                      "worker, and residuals as long; try: shard=1",
-                      set->shard, name_of(r))
+    return set->shard >= SHARD_GRADS && set->feedback
+               ? fail("shard=%d: feedback=1 keeps residuals as long as the "
+                      "gradients on each worker, which is more than shard=%d "
+                      "saves; try: feedback=0, or shard=1",
+                      set->shard, set->shard)
                : 0;
 }
 

@@ -8,7 +8,7 @@ from .core import Core, key, key_help, own_words
 from .files import Error, visible
 from .forecast import (GPU_NOTE, MOST_WORKERS, divided, marks, memory_head, memory_rows,
                        mesh_of, names_of, only_compressing, place, read_backends,
-                       read_size, read_workers, refuse_pieces, threads)
+                       read_size, read_workers, refuse_pieces, shards_more, threads)
 from .meshes import STAGES
 
 ALL = "lockstep fit --help"
@@ -169,8 +169,8 @@ class Question:
         parts = any(self.mesh.get(axis, 1) > 1 for axis in ("pp", "tp", "cp"))
         if self.mesh and not way["parts"]:
             return
-        # A part of a model supports no other value, and neither do compressed gradients.
-        several = way["shards"] and not parts and not self.squeezes
+        # A part of a model supports no other value.
+        several = way["shards"] and not parts and shards_more(self.settings)
         for shard in range(1, SHARDS + 1 if several else 2):
             yield from self.divided_rows(
                 f"{way['name']} shard={shard}" if way["shards"] else way["name"], way,

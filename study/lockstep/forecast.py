@@ -58,6 +58,12 @@ def names_of(backends, which):
     return ",".join(b["name"] for b in backends if b[which])
 
 
+def shards_more(settings):
+    """Whether gradients, and parameters, may be in shards, too. There, compressed gradients
+    have no residuals."""
+    return settings["squeeze"] == "none" or settings["feedback"] == "0"
+
+
 def compresses(backend, settings, asked):
     """Whether a backend can compress gradients by squeeze= and the keys asked for."""
     adds = backend["servers"] or backend["shards"]
@@ -65,7 +71,7 @@ def compresses(backend, settings, asked):
     return keys <= set(backend["keys"]) and \
         not (adds and settings["squeeze"] in ("power", "demo")) and \
         not (backend["servers"] and settings["update"] == "server") and \
-        not (backend["shards"] and settings["shard"] != "1")
+        not (backend["shards"] and settings["shard"] != "1" and not shards_more(settings))
 
 
 def only_compressing(who, ways, run, named, gpu=False):
@@ -80,6 +86,10 @@ def only_compressing(who, ways, run, named, gpu=False):
     able = [way for way in ways if compresses(way, settings, asked)]
     other = next((way for way in ways if way not in able), None)
     if named and other:
+        if other["shards"] and settings["squeeze"] not in ("power", "demo") and \
+                settings["shard"] != "1":
+            raise Error(f"{who}: sync={other['name']} shard={settings['shard']} compresses "
+                        "gradients only without residuals; try: feedback=0, or shard=1")
         late = f" freeze={settings['freeze']}" * (settings["freeze"] != "0")
         raise Error(f"{who}: sync={other['name']} cannot compress gradients by "
                     f"squeeze={settings['squeeze']}{late}; try: sync=ring, or no "

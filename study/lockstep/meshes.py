@@ -18,7 +18,7 @@ import itertools
 import typing
 
 from .forecast import (GPU_NOTE, compresses, divided, marks, memory_head, memory_row,
-                       mesh_of, threads)
+                       mesh_of, shards_more, threads)
 
 BEST = 10  # rows of the table
 STAGES, MICRO = 64, 4096  # the most (pipeline/timetable.h)
@@ -195,7 +195,7 @@ class Search:
             shards = [1]
             if b["shards"] and "shard" in self.asked:
                 shards = [int(self.settings["shard"])]
-            elif b["shards"] and not cut and not squeezed:
+            elif b["shards"] and not cut and shards_more(self.settings):
                 shards = range(1, PARTS + 1)
             for shard in shards:
                 self._try_backend(mesh, b, shard)

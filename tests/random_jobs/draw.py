@@ -223,6 +223,8 @@ def draw_way(rng, layers, emulated=False):
         job |= {"update": "worker", "consistency": "bsp", "elastic": 0, "backup": 0}
     if job["sync"] == "zero":
         job["shard"] = rng.choice((1, 2, 3))
+        if job["shard"] > 1 and job.get("squeeze") in ("topk", "int8", "sign"):
+            job["feedback"] = rng.choice((0, 0, 0, 1))  # 1 is refused
     if sync == "outer":
         job |= {"every": rng.choice((1, 2, 3)), "outer_rule": rng.choice(("average", "nesterov"))}
     if emulated and rng.random() < .06:

@@ -43,7 +43,7 @@ static const char *const ways[] = {
      "accum=3 squeeze_after=2"),
     ("sync=zero shard=3 squeeze=sign feedback=0 transport=shm precision=bf16 "
      "accum=2"),
-    ("sync=zero shard=2 squeeze=topk density=0.02 feedback=0 carrier=library "
+    ("sync=zero shard=2 squeeze=topk density=0.02 feedback=0 transport=library "
      "precision=fp16 overlap=0"),
     "sync=dps servers=3 squeeze=int8 feedback=0 transport=mpi",
 };
@@ -143,6 +143,8 @@ static void the_first_steps_are_adamws(void **state)
             "safetensors; cmp -s whole/$f frozen/$f && echo same $k; done",
             tiny, tiny);
     assert_prints(&j, "same 4");
+    assert_prints(&j, "freeze=4: AdamW's second moment is complete after some "
+                      "3 / (1 - beta2) = 60 steps");
     assert_null(strstr(j.out, "same 8"));
 }
 

@@ -57,6 +57,11 @@ void progress_begin(struct progress *p, const struct trainer *t)
                  value_text(backward, t->run.pace.backward_ms));
     for (int i = 0; (help = config_mistake(&t->run, &i, mistake));)
         log_line("warning: %s: %s", mistake, help);
+    double whole = 3 / (1 - t->run.beta2); // docs/squeeze.md
+    if (t->settings.freeze && t->settings.freeze < whole)
+        log_line("warning: freeze=%d: AdamW's second moment is complete after "
+                 "some 3 / (1 - beta2) = %.0f steps",
+                 t->settings.freeze, whole);
     log_line("a worker needs %s: %s", mem_text(need, memory_sum(&t->memory)),
              memory_text(parts, &t->memory));
 }

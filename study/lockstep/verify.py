@@ -414,6 +414,9 @@ def _is_written(folder):
 
 def verify(folder):
     """The findings about a run, one after the other."""
+    if not os.path.exists(os.path.join(folder, "run.json")):
+        raise Error(f"{visible(folder)}: no run.json is there; try: the folder of a run, "
+                    "which out= names")
     if _is_written(folder):
         raise Error(f"{visible(folder)}: a job is writing there; try: when it has ended")
     run = Run(folder)

@@ -150,7 +150,7 @@ SAME_BITS = (
          lambda j: j["sync"] not in ("outer", "local")),
     Same("transport", ("tcp", "shm"), "`ring`, `zero`, `outer`, `dataparallel`",
          lambda j: j["sync"] in ("ring", "zero", "outer", "dataparallel")
-         and j.get("carrier") != "library"),
+         and j.get("transport") != "library"),
     Same("slice_kb", (1, 4, 256), "`sps`, `dps` without `squeeze`",
          lambda j: j["sync"] in ("sps", "dps") and is_whole(j)),
     Same("priority", (0, 1), "`sps`, `dps`", is_of("sps", "dps")),

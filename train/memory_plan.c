@@ -18,12 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 
-// The first four sizes are measured.
+// The first five sizes are measured.
 enum {
     MPI_BYTES = 12 << 20,    // of Open MPI
     ZMQ_BYTES = 2 << 20,     // of ZeroMQ
     DATA_BYTES = 6 << 20,    // the training text, and the records of spans
     SERVER_BYTES = 12 << 20, // of a server's code
+    FRAGMENT = 32 << 10,     // of Open MPI: a message under way, at most
     CASTS = 2,        // 16-bit casts alive at once (horovod_ring/ring_wire.h)
     QUEUE = 64,       // answers in ZeroMQ's queue (core/message/connection.c)
     PLACES = 2 << 20, // a worker's shared counters (horovod_ring/counters.h)
@@ -89,13 +90,18 @@ static size_t server_part(const struct memory_job *job)
 }
 
 // Bytes of messages, of which those of all units are under way at once in the
-// worst case. A model of which no units can be cut is refused elsewhere.
+// worst case. Open MPI has a fragment for each that a worker is sent by another;
+// power's sums follow each other. A model of which no units can be cut is
+// refused elsewhere.
 static size_t squeezed(const struct memory_job *job)
 {
     const struct sync_settings *s = job->settings;
     struct squeeze_unit *units = NULL;
     int n = shape_units(&job->model->config, s, &units);
     size_t bytes = n < 0 ? 0 : squeezed_memory(s, job->world, units, n);
+    if (n > 0 && job->backend->traffic == TRAFFIC_LIBRARY &&
+        s->squeeze != SQUEEZE_POWER)
+        bytes += (size_t)n * (size_t)(job->world - 1) * FRAGMENT;
     mem_free(units);
     return bytes;
 }

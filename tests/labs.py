@@ -7,7 +7,7 @@ tests before its own and fails that one. At least one mutant fails only one test
 a student's wrong solution for --break must do so. The skeleton is refused for --break.
 The handout and grade.c state the same points. If a lab has another right solution,
 second.c, it scores 70 points, too. The wrong solutions of unseen.txt, whose authors had
-not read grade.c, are graded by the command itself.
+not read grade.c, fail their tests, too; the first one is graded by the command itself.
 
 labs.py export OUT - checks that a tree made by labs/export can build and grade without
 this tree, and holds no reference. A term chooses three times or more in each lab, never
@@ -196,9 +196,8 @@ def judge_lab(number, out):
         wrong[file] = [(mutant, path) for mutant in found]
     complaints += at_once(functools.partial(judge_right, builder, tests), right)
     complaints += at_once(functools.partial(judge_mutant, builder, tests),
-                          wrong["mutants.txt"])
-    complaints += at_once(functools.partial(judge_unseen, its, out),
-                          wrong["unseen.txt"])
+                          wrong["mutants.txt"] + wrong["unseen.txt"][1:])
+    complaints += judge_unseen(its, out, wrong["unseen.txt"][0])
     hidden = its.folder / "hidden.txt"
     if hidden.exists():
         complaints += at_once(functools.partial(judge_hidden, builder, tests),

@@ -96,6 +96,13 @@ CHEATS = {
     "calls_data_as_it_is": ("static const unsigned char x[] = {{0xc3}};",
                             "const void *p = x;\n    void (*f)(void) = (void *)p;"
                             "\n    f();", 0),
+    # Where a function within a function has an address, the stack can be executed.
+    "calls_data_on_the_stack": (
+        "static void run(void (*f)(void))\n{{\n    f();\n}}",
+        "volatile int k = 0;\n    void more(void)\n    {{\n        k++;\n    }}\n    "
+        "run(more);\n    unsigned char words[64] = {{0xc3}};\n    const void *p = words;\n"
+        "    void (*f)(void);\n    __builtin_memcpy(&f, &p, sizeof f);\n    f();",
+        "a stack that can be executed"),
     "allows_itself_more": ('#pragma GCC diagnostic ignored "-Wvla"', "", "the pragma"),
     "passes_for_a_header": ('# 1 "/usr/include/stdio.h" 1 3\nint none(void);\n'
                             '# 1 "ring.c" 2', '__asm__ volatile("nop");', "a #line"),
@@ -513,6 +520,20 @@ ENDLESS = {
 }
 
 
+def judge_lines(out):
+    """A reason that a file gives cannot pass for another line of a table."""
+    text = cheat_text((TOP / "labs/04-ring/skeleton.c").read_text(), "",
+                      'return lab_missing(l, 0, "it\\nEve   70");')
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "build").symlink_to(pathlib.Path(out).resolve())
+        (folder / "in/Mal").mkdir(parents=True)
+        (folder / "in/Mal/ring.c").write_text(text)
+        said = run_job(TOP / "labs/grade", "4", "--out", folder, "--batch", folder / "in",
+                       "--csv", folder / "x.csv")[1]
+    return [] if said.count("\n") == 1 and "it\\nEve" in said else [f"lines: {said}"]
+
+
 def judge_endless(out, name):
     """A file that is written to be read for ever is refused within seconds."""
     more, says = ENDLESS[name]
@@ -578,6 +599,7 @@ def judge_cheats(out):
 def main():
     out = sys.argv[1]
     complaints = judge_cheats(out) + judge_guard() + judge_waiting() + judge_threads(out) + judge_orphans() + judge_output()
+    complaints += judge_lines(out)
     complaints += judge_allowed() + judge_pages(out)
     complaints += judge_commands() + judge_batch(out) + judge_gradescope()
     complaints += judge_no_filter(out)

@@ -252,6 +252,9 @@ def judge_sections(headers, name):
         if not fits(section, SECTIONS):
             raise Refused(f"{name} has the section {section}: code that runs before main, "
                           "or is none; try: plain functions")
+    if re.search(r" \.note\.GNU-stack .*\bCODE\b", headers):
+        raise Refused(f"{name} needs a stack that can be executed: it takes the address of a "
+                      "function within a function; try: plain functions")
     for section, size in found:
         if fits(section, VARIABLES) and int(size, 16) and \
                 not section.startswith(".data.rel.ro"):

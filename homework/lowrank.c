@@ -59,8 +59,8 @@ static int list_matrices(struct lowrank_job *h, const struct sync_job *job)
         if (!rows)
             continue;
         if (h->lab.matrices == LOWRANK_MATRICES)
-            return fail("the model has more than %d matrices, and lab 14 has "
-                        "no more; try: fewer layers=",
+            return fail("the model has more than %d matrices, the most that "
+                        "lab 14's file takes; try: fewer layers=",
                         LOWRANK_MATRICES);
         h->lab.matrix[h->lab.matrices++] =
             (struct matrix){(size_t)r->off, rows, columns};

@@ -1,5 +1,5 @@
 lockstep_backend(homework
-  FILES homework/homework.c homework/real_lab.c
-  LINKS sync group cluster base)
+  FILES homework/homework.c homework/lowrank.c homework/real_lab.c
+  LINKS squeezed sync group cluster base)
 include(tests/forked.cmake)
 lockstep_test(real_lab LINKS homework horovod_ring labs forked)

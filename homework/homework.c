@@ -25,22 +25,13 @@ struct homework {
     struct real *real;
 };
 
-static int load(struct homework *h, const char *path)
-{
-    if (!*path)
-        return fail("sync=lab: no file; try: lab=FILE, or labs/grade 4 "
-                    "--train, which makes one");
-    h->file = student_open(path);
-    return h->file ? student_find(h->file, "lab_exchange", &h->exchange) : -1;
-}
-
 static int homework_open(struct sync *s)
 {
     struct homework *h = s->state;
     const struct members_need need = {.depth = LAB_REQUESTS, .pairs = true};
-    if (load(h, s->job.settings->lab))
-        return -1;
-    if (members_open(s, &need))
+    h->file = student_open(s->job.settings->lab);
+    if (!h->file || student_find(h->file, "lab_exchange", &h->exchange) ||
+        members_open(s, &need))
         return -1;
     h->real = real_open(s->group);
     return h->real ? 0 : -1;

@@ -153,6 +153,13 @@ struct lab *real_lab(struct real *r)
     return &r->lab;
 }
 
+int real_sum(struct real *r, float *v, size_t n)
+{
+    struct group_vector all = group_floats(v, n);
+    return group_all_reduce(r->group, &all, &r->begun) ? -1
+                                                       : await(r, r->begun);
+}
+
 static void release(struct real *r)
 {
     while (r->chunks) {

@@ -23,6 +23,11 @@ void real_close(struct real **r);
 // The argument for a student's function, valid until real_close().
 struct lab *real_lab(struct real *r);
 
+// What a lab's job gives a function: v, n floats, becomes the sum of all
+// workers' v, with the same bits on all of them. Returns when it is complete:
+// 0, or -1 after fail().
+int real_sum(struct real *r, float *v, size_t n);
+
 // Call it after the function has returned. It waits for requests that are still
 // under way, and frees the memory of lab_alloc(). 0, or -1 after fail().
 int real_finish(struct real *r);

@@ -2,9 +2,9 @@
 // and receives them.
 //
 // The calls run on a virtual cluster: all ranks are in one process, and the
-// clock is a model (core/virtual/virtual.h has its rules). Labs 4, 6, 13 and 15
-// also train GPT-2 on real workers (labs/grade 4 --train). A message of `bytes`
-// bytes occupies the sender's link out and the receiver's link in for
+// clock is a model (core/virtual/virtual.h has its rules). Labs 4, 6, 13, 14
+// and 15 also train GPT-2 on real workers (labs/grade 4 --train). A message of
+// `bytes` bytes occupies the sender's link out and the receiver's link in for
 // bytes / bytes_per_s seconds, and arrives alpha_s seconds later. Computing
 // takes no time. So a result is the same on every machine, however busy.
 //

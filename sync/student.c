@@ -11,6 +11,11 @@
 void *student_open(const char *path)
 {
     char file[CONFIG_PATH + 2];
+    if (!*path) {
+        fail("sync=lab: no file; try: lab=FILE, or labs/grade 4 --train, which "
+             "makes one");
+        return NULL;
+    }
     if (text_into(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./",
                   path))
         return NULL;

@@ -7,7 +7,7 @@ tests before its own and fails that one. At least one mutant fails only one test
 a student's wrong solution for --break must do so. The skeleton is refused for --break.
 The handout and grade.c state the same points. If a lab has another right solution,
 second.c, it scores 70 points, too. The wrong solutions of unseen.txt, whose authors had
-not read grade.c, are graded by the command itself.
+not read grade.c, fail their tests, too; the first one is graded by the command itself.
 
 labs.py export OUT - checks that a tree made by labs/export can build and grade without
 this tree, and holds no reference. A term chooses three times or more in each lab, never
@@ -196,9 +196,8 @@ def judge_lab(number, out):
         wrong[file] = [(mutant, path) for mutant in found]
     complaints += at_once(functools.partial(judge_right, builder, tests), right)
     complaints += at_once(functools.partial(judge_mutant, builder, tests),
-                          wrong["mutants.txt"])
-    complaints += at_once(functools.partial(judge_unseen, its, out),
-                          wrong["unseen.txt"])
+                          wrong["mutants.txt"] + wrong["unseen.txt"][1:])
+    complaints += judge_unseen(its, out, wrong["unseen.txt"][0])
     hidden = its.folder / "hidden.txt"
     if hidden.exists():
         complaints += at_once(functools.partial(judge_hidden, builder, tests),
@@ -327,40 +326,52 @@ def solution_of(its, chosen, known):
     return texts["reference.c"]
 
 
-def judge_variant(out, one):
+def judge_variant(builder, chosen, opened, folder):
     """Complaints about a variant of a lab: its handout can be made, its skeleton has the
-    same points, and the open variant's solution fails. If the teacher's changes are known,
-    the variant's own reference has all points."""
-    its, chosen = one
+    same points, and the open variant's solution, the program `opened`, fails. If the
+    teacher's changes are known, the variant's own reference has all points."""
+    its = builder.lab
     name = f"{its}, {', '.join(f'{c.name}={c.value}' for c in chosen)}"
-    open_one = (its.folder / "reference.c").read_text()
     texts = was = handout_of(its)
+    top = pathlib.Path(folder)
+    (top / "labs").mkdir()
+    export.write_term(TOP / "labs/term.h", top / "labs/term.h", "any", chosen)
+    builder = build.Builder(its, builder.out, top)
+    try:
+        about = its.about(builder)
+        for change in chosen:
+            texts = change.apply(texts)
+    except (ValueError, build.Refused) as e:
+        return [f"{name}: {e}"]
+    rows = score.run_tests(build.Program(builder.judge(), opened), about["tests"],
+                           stop=True)
+    complaints = [f"{name}: the open variant's solution passes"] \
+        if rows[-1].passed else []
+    if texts["skeleton.c"] != was["skeleton.c"]:
+        got, _ = score.points_of(
+            grade_text(its, builder, about["tests"], texts["skeleton.c"]))
+        complaints += [f"{name}: the skeleton has {got} of its {about['floor']} points"] \
+            if got != about["floor"] else []
+    known = references()
+    if known is not None:
+        mine = top / "reference.c"
+        mine.write_text(solution_of(its, chosen, known))
+        complaints += [f"{name}: {said}" for said in
+                       judge_right(builder, about["tests"], mine)]
+    return complaints
+
+
+def judge_variants(out, its):
+    """Complaints about each single change of a lab, and about one with all of them."""
+    every = export.combinations(its)
+    last = every[-1:] if len(every[-1]) > 1 else []
+    builder, complaints = build.Builder(its, out), []
     with tempfile.TemporaryDirectory() as folder:
-        top = pathlib.Path(folder)
-        (top / "labs").mkdir()
-        export.write_term(TOP / "labs/term.h", top / "labs/term.h", "any", chosen)
-        builder = build.Builder(its, out, top)
-        try:
-            about = its.about(builder)
-            for change in chosen:
-                texts = change.apply(texts)
-            rows = grade_text(its, builder, about["tests"], open_one, stop=True)
-        except (ValueError, build.Refused) as e:
-            return [f"{name}: {e}"]
-        complaints = [f"{name}: the open variant's solution passes"] \
-            if rows[-1].passed else []
-        if texts["skeleton.c"] != was["skeleton.c"]:
-            got, _ = score.points_of(
-                grade_text(its, builder, about["tests"], texts["skeleton.c"]))
-            complaints += [f"{name}: the skeleton has {got} of its {about['floor']} points"] \
-                if got != about["floor"] else []
-        known = references()
-        if known is not None:
-            mine = top / "reference.c"
-            mine.write_text(solution_of(its, chosen, known))
-            complaints += [f"{name}: {said}" for said in
-                           judge_right(builder, about["tests"], mine)]
-        return complaints
+        opened, _ = builder.build(its.folder / "reference.c", folder)
+        for chosen in [one for one in every if len(one) == 1] + last:
+            with tempfile.TemporaryDirectory() as top:
+                complaints += judge_variant(builder, chosen, opened.file, top)
+    return complaints
 
 
 # What has two values by nature: a vector has two ends, a ring two directions, and steps
@@ -452,14 +463,9 @@ def judge_tree(tree, its):
 
 def judge_exports(out):
     complaints = [*judge_choices(), *judge_draws(), *judge_references()]
-    items = []
-    for its in lab.every():
-        every = export.combinations(its)
-        items += [(its, one) for one in every if len(one) == 1] + \
-            [(its, one) for one in every[-1:] if len(one) > 1]
     builder = build.Builder(lab.find("4"), out)
     builder.judge(), builder.around()
-    complaints += at_once(functools.partial(judge_variant, out), items)
+    complaints += at_once(functools.partial(judge_variants, out), lab.every())
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder) / "tree"
         export.export("F26", tree, lab.every())

@@ -15,6 +15,7 @@ import tempfile
 import time
 import zipfile
 
+import labs_grader
 from labs import TOP, at_once, floor_of, run_job
 from grading import build, changes, lab, run
 
@@ -96,6 +97,13 @@ CHEATS = {
     "calls_data_as_it_is": ("static const unsigned char x[] = {{0xc3}};",
                             "const void *p = x;\n    void (*f)(void) = (void *)p;"
                             "\n    f();", 0),
+    # Where a function within a function has an address, the stack can be executed.
+    "calls_data_on_the_stack": (
+        "static void run(void (*f)(void))\n{{\n    f();\n}}",
+        "volatile int k = 0;\n    void more(void)\n    {{\n        k++;\n    }}\n    "
+        "run(more);\n    unsigned char words[64] = {{0xc3}};\n    const void *p = words;\n"
+        "    void (*f)(void);\n    __builtin_memcpy(&f, &p, sizeof f);\n    f();",
+        "a stack that can be executed"),
     "allows_itself_more": ('#pragma GCC diagnostic ignored "-Wvla"', "", "the pragma"),
     "passes_for_a_header": ('# 1 "/usr/include/stdio.h" 1 3\nint none(void);\n'
                             '# 1 "ring.c" 2', '__asm__ volatile("nop");', "a #line"),
@@ -522,6 +530,7 @@ def judge_cheats(out):
 def main():
     out = sys.argv[1]
     complaints = judge_cheats(out) + judge_guard() + judge_waiting() + judge_threads(out) + judge_orphans() + judge_output()
+    complaints += labs_grader.judge_grader(out)
     complaints += judge_allowed() + judge_pages(out)
     complaints += judge_commands() + judge_batch(out) + judge_gradescope()
     complaints += judge_no_filter(out)

@@ -126,6 +126,58 @@ def judge_way(lockstep, folder, number):
     return complaints
 
 
+# Of a small model the exchange takes whole matrices: none has a rank above 32.
+SMALL = ["layers=1", "heads=2", "channels=32"]
+FULL = "squeeze_rank=32"
+
+
+def judge_lowrank(lockstep, folder):
+    """Complaints about lab 14's file in sync=lab squeeze=power. With the whole rank its
+    losses are those of plain sums, with a lower one its bytes are those of squeeze=power
+    and a resumed run has the same bits. Files that do not agree, or owe nothing, are
+    noticed."""
+    reference = TOP / "labs/14-lowrank/reference.c"
+    text = reference.read_text()
+    words = [*MODEL, *SMALL, "workers=2"]
+
+    def train(name, *more, wrong=("", "")):
+        path = folder / f"lowrank-{name}.c"
+        path.write_text(text.replace(*wrong, 1))
+        return run_job(TOP / "labs/grade", 14, path, "--out", folder, "--train", *words,
+                       *more, f"out={folder / name}")
+
+    done = [train("full", FULL), train("low", "save=3"),
+            train("forgets", wrong=("error[at] = g[at] - sum;", "error[at] = 0;")),
+            train("resumed", f"resume={folder / 'low/checkpoint-3'}"),
+            run_job(lockstep, "train", *words, "sync=ring", f"out={folder / 'sums'}"),
+            run_job(lockstep, "train", *words, "sync=ring", "squeeze=power",
+                    f"out={folder / 'power'}")]
+    if any(status for status, _ in done):
+        return [f"lab 14 does not train: {done}"]
+    steps = {name: steps_of(folder / name)
+             for name in ("full", "low", "forgets", "resumed", "sums", "power")}
+    complaints = [f"lab 14: the loss {mine[2]}, and {its[2]} of plain sums"
+                  for mine, its in zip(steps["full"], steps["sums"], strict=True)
+                  if abs(float(mine[2]) / float(its[2]) - 1) > 1e-3]
+    complaints += [f"lab 14: {mine}, and squeeze=power {its}"
+                   for mine, its in zip(steps["low"], steps["power"], strict=True)
+                   if mine[4:] != its[4:]]
+    if steps["resumed"] != steps["low"][-len(steps["resumed"]):]:
+        complaints.append(f"lab 14: resumed {steps['resumed']}, not {steps['low']}")
+    if steps["forgets"] == steps["low"]:
+        complaints.append("lab 14: a file that owes nothing has the same losses")
+    for name, wrong, says in (
+            ("differs", ("if (mean_of(l, o, next, nq))", "if (mean_of(l, o, p, 0))"),
+             "the parameters of rank 1 are not those of rank 0"),
+            ("fails", ("size_t np = 0, nq = 0, rest;",
+              "size_t np = 0, nq = 0, rest;\n    if (o->n)\n        return -1;"),
+             "lowrank_exchange\\(\\) failed: no reason was given")):
+        status, said = train(name, wrong=wrong)
+        if status == 0 or not re.search(says, said):
+            complaints.append(f"lab 14: status {status}, and no {says!r} in {said!r}")
+    return complaints
+
+
 def judge_training():
     lockstep = os.environ["LOCKSTEP"]
     with tempfile.TemporaryDirectory() as name:
@@ -137,10 +189,14 @@ def judge_training():
             complaints += judge_failing(folder, wrong)
         for number in WAYS:
             complaints += judge_way(lockstep, folder, number)
+        complaints += judge_lowrank(lockstep, folder)
         status, said = run_job(lockstep, "train", "sync=lab", *MODEL, "workers=2",
                                f"out={folder / 'none'}")
         if status == 0 or "try: lab=FILE" not in said:
             complaints.append(f"no file: status {status}: {said}")
+        status, said = run_job(lockstep, "train", "sync=lab", "squeeze=topk", *MODEL)
+        if status == 0 or "try: squeeze=power" not in said:
+            complaints.append(f"sync=lab squeeze=topk: status {status}: {said}")
         status, said = run_job(lockstep, "predict", "sync=lab", "model=nano",
                                "workers=2", "compute_ms=1", "link=1gbit")
         if status == 0 or "try: labs/grade" not in said:

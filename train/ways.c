@@ -9,6 +9,7 @@
 #include "cluster/zmq.h"
 #include "config/backends.h"
 #include "group/group.h"
+#include "homework/homework.h"
 #include "squeeze/squeezed.h"
 #include "sync/sync.h"
 
@@ -48,8 +49,11 @@ const struct way *way_find(const struct backend *b)
 const struct sync_ops *strategy_find(const struct way *w,
                                      const struct sync_settings *s)
 {
-    return s->squeeze && w->strategy == &sync_replicas ? &sync_squeezed
-                                                       : w->strategy;
+    if (!s->squeeze)
+        return w->strategy;
+    return w->strategy == &sync_replicas ? &sync_squeezed
+           : w->strategy == &sync_lab    ? &sync_lab_lowrank
+                                         : w->strategy;
 }
 
 const struct cluster_ops *

@@ -219,6 +219,17 @@ static int check_shards(const struct run *r)
                : 0;
 }
 
+// Refuses what no lab's file does.
+static int check_lab(const struct run *r)
+{
+    const struct backend *b = backend_find(r->sync);
+    if (!b || b->traffic != TRAFFIC_OWN || r->settings.squeeze == SQUEEZE_POWER)
+        return 0;
+    return fail("squeeze=%s: of the labs that train, only lab 14 compresses, "
+                "by low rank; try: squeeze=power",
+                name_of(r));
+}
+
 int config_check_squeeze(const struct run *r)
 {
     const struct mesh *m = &r->mesh;
@@ -238,9 +249,9 @@ int config_check_squeeze(const struct run *r)
         return fail("%s=%d: of steps=%d none would be compressed; try: %s=%d",
                     key, after, r->steps, key,
                     freeze ? (r->steps + 4) / 5 : r->steps / 10);
-    return check_servers(r) || check_shards(r) || check_demo(r) ||
-                   check_momentum(r) || check_freeze(r) || check_travel(r) ||
-                   check_feedback(r)
+    return check_lab(r) || check_servers(r) || check_shards(r) ||
+                   check_demo(r) || check_momentum(r) || check_freeze(r) ||
+                   check_travel(r) || check_feedback(r)
                ? -1
                : 0;
 }

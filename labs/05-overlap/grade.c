@@ -122,6 +122,9 @@ static int sum(struct lab *l, struct step *s, int b)
     struct job *j = judged(s)->job;
     float *v = judged(s)->v;
     int me = l->rank, w = l->workers;
+    if (!lab_want(j->test, b >= 0 && b < s->count,
+                  "worker %d sums bucket %d; there are %d", me, b, s->count))
+        return -1;
     const struct bucket *bucket = &s->buckets[b];
     size_t own = cut(bucket, me, w), len = cut(bucket, me + 1, w) - own;
     if (!lab_want(j->test, j->complete[me][b],
@@ -241,6 +244,16 @@ static struct job *job_open(struct lab_case *k, const struct scene *its,
                             "bucket_cut() of %zu elements by %zu and %zu "
                             "returned %d",
                             n, first, size, j->count)) {
+        job_close(j);
+        return NULL;
+    }
+    // What they are used for would be outside the vectors.
+    for (int b = 0; b < j->count; b++) {
+        const struct bucket *is = &j->buckets[b];
+        if (lab_want(k, is->off <= n && is->n <= n - is->off,
+                     "n = %zu: bucket %d is %zu elements at %zu", n, b, is->n,
+                     is->off))
+            continue;
         job_close(j);
         return NULL;
     }

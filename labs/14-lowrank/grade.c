@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 6, MOST_HIDDEN = 12 };
+enum { MOST_WORKERS = 6, MOST_HIDDEN = 12, MOST_DRAWN = 16 };
 
 // NORMAL: random numbers. THIN: each matrix is the same one of rank 1, times a
 // number of the worker. LATE: random numbers, but the first step has zeros.
@@ -375,13 +375,13 @@ static const size_t shapes[][2] = {{6, 4}, {5, 7},   {1, 9},
 // A hidden case of any test.
 static struct task hidden_task(const struct lab_case *k)
 {
-    size_t sides[LOWRANK_MATRICES][2];
-    for (uint64_t i = 0; i < 2 * LOWRANK_MATRICES; i++)
+    size_t sides[MOST_DRAWN][2];
+    for (uint64_t i = 0; i < 2 * MOST_DRAWN; i++)
         sides[i / 2][i % 2] = 1 + lab_draw(k, i, 30);
     int w = (int)lab_pick(k, 2, MOST_HIDDEN);
     struct task t =
-        task_of(w, lab_pick(k, 1, 7), (int)lab_pick(k, 1, LOWRANK_MATRICES),
-                sides, lab_pick(k, 0, 6));
+        task_of(w, lab_pick(k, 1, 7), (int)lab_pick(k, 1, MOST_DRAWN), sides,
+                lab_pick(k, 0, 6));
     t.world = lab_drawn(k, w);
     return t;
 }
@@ -406,7 +406,7 @@ static void step(struct lab_case *k)
         want_task(k, hidden_task(k));
     if (lab_hidden(k))
         want_task(k, task_of(2, lab_pick(k, 9, 20), 1, shapes + 5, 0));
-    if (lab_hidden(k)) { // more elements than 16 bits count, 16 matrices
+    if (lab_hidden(k)) { // more elements than 16 bits count, 64 matrices
         size_t many[LOWRANK_MATRICES][2] = {{300, 250}};
         for (size_t m = 1; m < LOWRANK_MATRICES; m++)
             many[m][0] = many[m][1] = m;

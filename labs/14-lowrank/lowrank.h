@@ -10,7 +10,7 @@ struct matrix {
     size_t off, rows, columns;
 };
 
-enum { LOWRANK_MATRICES = 16 };
+enum { LOWRANK_MATRICES = 64 };
 
 // A training job, the same on all workers.
 struct lowrank {

@@ -1,190 +1,192 @@
-// second.c - lab 16, another right solution: a query meets one key after the
-// other, keys and values travel in messages of their own, and all that has come
-// stays.
+// second.c - lab 16: keys and values travel in one message a step, and each
+// block of scores becomes a partial result of its own, which is merged.
 
 #include "labs/16-pieces/pieces.h"
 
 #include <math.h>
 #include <string.h>
 
-// The first token of piece k.
-static size_t begin(size_t tokens, size_t pieces, size_t k)
-{
-    size_t longer = tokens % pieces;
-    return k * (tokens / pieces) + (k > longer ? longer : k);
-}
-
 void piece_cut(size_t tokens, int workers, int k, struct piece *p)
 {
-    size_t pieces = 2 * (size_t)workers, piece = (size_t)k;
-    p->first = begin(tokens, pieces, piece);
-    p->n = begin(tokens, pieces, piece + 1) - p->first;
+    size_t pieces = 2 * (size_t)workers, before = (size_t)k;
+    size_t least = tokens / pieces, longer = tokens % pieces;
+    p->first = before * least + (before < longer ? before : longer);
+    p->n = least + (before < longer);
 }
 
 void piece_held(int workers, int rank, int held[2])
 {
-    int last = 2 * workers - 1;
     held[0] = rank;
-    held[1] = last - rank;
+    held[1] = 2 * workers - 1 - rank;
+}
+
+// The worker whose keys `rank` has in a step.
+static int owner(int workers, int rank, int step)
+{
+    return rank >= step ? rank - step : rank - step + workers;
+}
+
+static size_t length(size_t tokens, int workers, int k)
+{
+    struct piece p;
+    piece_cut(tokens, workers, k, &p);
+    return p.n;
 }
 
 int piece_blocks(size_t tokens, int workers, int rank, int step,
                  struct block blocks[4])
 {
-    int mine[2], here[2], count = 0, from = rank - step;
-    struct piece queries, keys;
+    int mine[2], theirs[2], count = 0;
     piece_held(workers, rank, mine);
-    piece_held(workers, from < 0 ? from + workers : from, here);
-    for (int a = 0; a < 2; a++) {
-        piece_cut(tokens, workers, mine[a], &queries);
-        for (int b = 0; b < 2; b++) {
-            piece_cut(tokens, workers, here[b], &keys);
-            if (queries.n == 0 || keys.n == 0 || here[b] > mine[a])
-                continue;
-            blocks[count].query = mine[a];
-            blocks[count].key = here[b];
-            blocks[count++].masked = here[b] == mine[a];
-        }
+    piece_held(workers, owner(workers, rank, step), theirs);
+    for (int i = 0; i < 4; i++) {
+        int query = mine[i / 2], key = theirs[i % 2];
+        if (key <= query && length(tokens, workers, query) &&
+            length(tokens, workers, key))
+            blocks[count++] = (struct block){query, key, query == key};
     }
     return count;
 }
 
-// Row i becomes the sum of itself times `factor` and of the other result's row
-// times `weight`.
-static void merge_row(struct partial *all, const struct partial *one, size_t i,
-                      float factor, float weight)
+// By how much a sum relative to `from` counts relative to `to`, which is not
+// less.
+static float factor(float from, float to)
 {
-    float *out = all->out + i * all->width;
-    const float *more = one->out + i * all->width;
-    all->sum[i] = all->sum[i] * factor + one->sum[i] * weight;
-    for (size_t c = 0; c < all->width; c++)
-        out[c] = out[c] * factor + more[c] * weight;
+    return from == -INFINITY ? 0 : expf(from - to);
 }
 
 void piece_merge(struct partial *all, const struct partial *one)
 {
     for (size_t i = 0; i < all->rows; i++) {
-        float was = all->max[i], its = one->max[i];
-        if (its > was) {
-            all->max[i] = its;
-            merge_row(all, one, i, expf(was - its), 1);
-        } else if (its > -INFINITY) {
-            merge_row(all, one, i, 1, expf(its - was));
-        }
+        float top = fmaxf(all->max[i], one->max[i]);
+        float a = factor(all->max[i], top), b = factor(one->max[i], top);
+        float *to = all->out + i * all->width;
+        const float *from = one->out + i * all->width;
+        for (size_t c = 0; c < all->width; c++)
+            to[c] = a * to[c] + b * from[c];
+        all->sum[i] = a * all->sum[i] + b * one->sum[i];
+        all->max[i] = top;
     }
 }
 
 void piece_finish(const struct partial *p, float *out, float *lse)
 {
     for (size_t i = 0; i < p->rows; i++) {
-        bool some = p->max[i] > -INFINITY;
-        lse[i] = some ? logf(p->sum[i]) + p->max[i] : -INFINITY;
-        for (size_t c = 0; c < p->width; c++)
-            out[i * p->width + c] =
-                some ? p->out[i * p->width + c] / p->sum[i] : 0;
+        bool seen = p->sum[i] > 0;
+        lse[i] = seen ? p->max[i] + logf(p->sum[i]) : -INFINITY;
+        for (size_t c = i * p->width; c < (i + 1) * p->width; c++)
+            out[c] = seen ? p->out[c] / p->sum[c / p->width] : 0;
     }
 }
 
-// ---- the ring
+// ---- all together
 
-// Where a piece begins among the tokens of its worker.
-static size_t place(size_t tokens, int w, int piece)
-{
-    for (int r = 0; r < w; r++) {
-        int held[2];
-        struct piece low;
-        piece_held(w, r, held);
-        piece_cut(tokens, w, held[0], &low);
-        if (held[1] == piece)
-            return low.n;
-    }
-    return 0;
-}
-
-static size_t tokens_of(size_t tokens, int w, int rank)
+static size_t own_of(size_t tokens, int workers, int rank)
 {
     int held[2];
-    struct piece low, high;
-    piece_held(w, rank, held);
-    piece_cut(tokens, w, held[0], &low);
-    piece_cut(tokens, w, held[1], &high);
-    return low.n + high.n;
+    piece_held(workers, rank, held);
+    return length(tokens, workers, held[0]) + length(tokens, workers, held[1]);
 }
 
-// A query meets keys one by one.
-static void meet(struct partial *row, const float *q, const float *k,
-                 const float *v, size_t keys)
+// Where piece k begins among the tokens of the worker that has it.
+static size_t place(size_t tokens, int workers, int k)
 {
-    size_t width = row->width;
-    float root = sqrtf((float)width);
-    for (size_t j = 0; j < keys; j++, k += width, v += width) {
-        float score = 0, sum = 1;
-        for (size_t c = 0; c < width; c++)
-            score += q[c] * k[c];
-        score /= root;
-        struct partial one = {1, width, &score, &sum, (float *)v};
-        piece_merge(row, &one);
-    }
+    return k < workers ? 0 : length(tokens, workers, 2 * workers - 1 - k);
 }
 
-static int step_of(const struct sequence *s, int w, int rank, int step,
-                   struct partial *all, const float *q, const float *k,
-                   const float *v)
+static struct partial rows_of(const struct partial *p, size_t first, size_t n)
 {
-    size_t width = s->width;
-    struct block b[4];
-    int n = piece_blocks(s->tokens, w, rank, step, b);
-    for (int i = 0; i < n; i++) {
-        struct piece query, key;
-        piece_cut(s->tokens, w, b[i].query, &query);
-        piece_cut(s->tokens, w, b[i].key, &key);
-        size_t mine = place(s->tokens, w, b[i].query);
-        size_t theirs = place(s->tokens, w, b[i].key) * width;
-        for (size_t t = 0; t < query.n; t++) {
-            size_t at = mine + t;
-            struct partial row = {1, width, all->max + at, all->sum + at,
-                                  all->out + at * width};
-            meet(&row, q + at * width, k + theirs, v + theirs,
-                 b[i].masked ? t + 1 : key.n);
+    return (struct partial){n, p->width, p->max + first, p->sum + first,
+                            p->out + first * p->width};
+}
+
+static int make(struct lab *l, size_t rows, size_t width, struct partial *p)
+{
+    *p = (struct partial){rows, width, lab_alloc(l, rows, sizeof(float)),
+                          lab_alloc(l, rows, sizeof(float)),
+                          lab_alloc(l, rows * width, sizeof(float))};
+    return p->max && p->sum && p->out ? 0 : -1;
+}
+
+static void clear(struct partial *p)
+{
+    for (size_t i = 0; i < p->rows; i++)
+        p->max[i] = -INFINITY;
+    memset(p->sum, 0, p->rows * sizeof *p->sum);
+    memset(p->out, 0, p->rows * p->width * sizeof *p->out);
+}
+
+static float score(const float *q, const float *k, size_t width)
+{
+    float sum = 0;
+    for (size_t c = 0; c < width; c++)
+        sum += q[c] * k[c];
+    return sum / sqrtf((float)width);
+}
+
+// The attention of a block's queries, p->rows, over its keys.
+static void attend(struct partial *p, const float *q, const float *k,
+                   const float *v, size_t keys, bool masked)
+{
+    size_t width = p->width;
+    clear(p);
+    for (size_t i = 0; i < p->rows; i++) {
+        size_t seen = masked ? i + 1 : keys;
+        const float *query = q + i * width;
+        for (size_t j = 0; j < seen; j++)
+            p->max[i] = fmaxf(p->max[i], score(query, k + j * width, width));
+        for (size_t j = 0; j < seen; j++) {
+            float e = expf(score(query, k + j * width, width) - p->max[i]);
+            p->sum[i] += e;
+            for (size_t c = 0; c < width; c++)
+                p->out[i * width + c] += e * v[j * width + c];
         }
     }
-    return n;
 }
 
 int piece_attention(struct lab *l, const struct sequence *s, const float *q,
                     const float *k, const float *v, float *out, float *lse)
 {
-    int w = l->workers, me = l->rank;
-    size_t width = s->width, own = s->own;
-    struct partial all = {own, width, lab_alloc(l, own, sizeof(float)),
-                          lab_alloc(l, own, sizeof(float)),
-                          lab_alloc(l, own * width, sizeof(float))};
-    if (!all.max || !all.sum || !all.out)
+    int w = l->workers, right = (l->rank + 1) % w, left = (l->rank + w - 1) % w;
+    size_t width = s->width, most = s->tokens / (size_t)w + 2;
+    struct partial all, one;
+    float *here = lab_alloc(l, 2 * most * width, sizeof *here);
+    float *next = lab_alloc(l, 2 * most * width, sizeof *next);
+    if (!here || !next || make(l, s->own, width, &all) ||
+        make(l, s->own, width, &one))
         return -1;
-    for (size_t i = 0; i < own; i++) {
-        all.max[i] = -INFINITY;
-        all.sum[i] = 0;
-    }
-    memset(all.out, 0, own * width * sizeof *all.out);
+    clear(&all);
+    memcpy(here, k, s->own * width * sizeof *k);
+    memcpy(here + s->own * width, v, s->own * width * sizeof *v);
     for (int step = 0; step < w; step++) {
-        step_of(s, w, me, step, &all, q, k, v);
-        if (step == w - 1)
-            break;
-        size_t has = tokens_of(s->tokens, w, (me + w - step) % w) * width;
-        size_t comes = tokens_of(s->tokens, w, (me + w - step - 1) % w) * width;
-        float *next_k = lab_alloc(l, comes, sizeof *next_k);
-        float *next_v = lab_alloc(l, comes, sizeof *next_v);
-        struct lab_req r[4];
-        int right = (me + 1) % w, left = (me + w - 1) % w;
-        if (!next_k || !next_v ||
-            lab_isend(l, right, k, has * sizeof *k, &r[0]) ||
-            lab_isend(l, right, v, has * sizeof *v, &r[1]) ||
-            lab_irecv(l, left, next_k, comes * sizeof *k, &r[2]) ||
-            lab_irecv(l, left, next_v, comes * sizeof *v, &r[3]) ||
-            lab_wait(l, r, 4))
+        struct lab_req r[2];
+        struct block block[4];
+        int requests = 0;
+        int blocks = piece_blocks(s->tokens, w, l->rank, step, block);
+        size_t n = own_of(s->tokens, w, owner(w, l->rank, step));
+        size_t coming = own_of(s->tokens, w, owner(w, left, step));
+        size_t bytes = 2 * width * sizeof *here;
+        if (step < w - 1 && n &&
+            lab_isend(l, right, here, n * bytes, &r[requests++]))
             return -1;
-        k = next_k;
-        v = next_v;
+        if (step < w - 1 && coming &&
+            lab_irecv(l, left, next, coming * bytes, &r[requests++]))
+            return -1;
+        for (int b = 0; b < blocks; b++) {
+            size_t at = place(s->tokens, w, block[b].query);
+            size_t key = place(s->tokens, w, block[b].key) * width;
+            size_t rows = length(s->tokens, w, block[b].query);
+            struct partial to = rows_of(&all, at, rows);
+            struct partial from = rows_of(&one, at, rows);
+            attend(&from, q + at * width, here + key, here + n * width + key,
+                   length(s->tokens, w, block[b].key), block[b].masked);
+            piece_merge(&to, &from);
+        }
+        if (lab_wait(l, r, requests))
+            return -1;
+        float *spare = here;
+        here = next;
+        next = spare;
     }
     piece_finish(&all, out, lse);
     return 0;

@@ -35,6 +35,7 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all",
 LIBRARIES = ["-lpthread", "-lm"]
 PLAIN = "plain.i"  # a student's file after the preprocessor
 MOST = 1 << 20  # bytes of a file that is handed in
+MOST_PLAIN = 1 << 22  # after the preprocessor
 WALL_S = 60  # a file may include one that never ends and takes no processor time
 
 
@@ -160,11 +161,14 @@ class Builder:
 
     def judge(self):
         """The grader's program."""
-        files = [self.lab.folder / name for name in ("grade.c", "ask.c")]
-        shared = self.compile_once("judge", sources(JUDGE), [], [])
-        return self.compile_once(f"lab-{self.lab.number:02}", files, [],
+        number = f"{self.lab.number:02}"
+        folders = [self.compile_once("judge", sources(JUDGE), [], []),
+                   self.compile_once(f"ask-{number}", [self.lab.folder / "ask.c"], [],
+                                     self.headers())]
+        return self.compile_once(f"lab-{number}", [self.lab.folder / "grade.c"], [],
                                  self.headers() + [self.top / "labs/term.h"],
-                                 sorted(shared.glob("*.o"))) / "program"
+                                 [o for folder in folders
+                                  for o in sorted(folder.glob("*.o"))]) / "program"
 
     def around(self):
         """The objects of the program around a student's file."""
@@ -180,7 +184,8 @@ class Builder:
         that was judged: with a sanitizer the preprocessor could choose other lines."""
         name, words = self.lab.file, folder / "plain.s"
         (folder / name).write_bytes(handed_in(path))
-        (folder / PLAIN).write_text(self.judge_source(folder, name))
+        with rules.limited(name):
+            (folder / PLAIN).write_text(self.judge_source(folder, name))
         status, _, warnings = compile_limited(
             flags + self.lab.flags() + ["-S", PLAIN, "-o", str(words)], folder)
         if status:
@@ -237,6 +242,9 @@ class Builder:
                               "lab's own header and the C library's")
         if status:
             raise Refused(f"{name} does not compile:\n{errors}")
+        if len(text) > MOST_PLAIN:
+            raise Refused(f"{name} becomes longer than {MOST_PLAIN} bytes by its macros and "
+                          "includes; try: functions")
         rules.judge_words(text, name)
         return text
 

@@ -37,6 +37,8 @@ class Lab:
             return ["sync=outer", "outer_rule=nesterov", "every=5", "verify=5"]
         if "slice_forward" in self.functions:
             return ["sync=lab", "mesh=tp2", "verify=1"]
+        if "lowrank_exchange" in self.functions:
+            return ["sync=lab", "squeeze=power", "verify=1"]
         text = "".join(p.read_text() for p in sorted(self.folder.glob("*.h")))
         sums = re.search(r"^int lab_exchange\(struct lab \*l, float \*v, size_t n\);", text,
                          re.M)

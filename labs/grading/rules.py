@@ -6,12 +6,33 @@ A score does not depend on them, since the file runs in a process of its own tha
 nothing to forge. They keep accidents away, and name what looks like a trick.
 """
 
+import contextlib
 import fnmatch
+import itertools
 import re
+import signal
 
 
 class Refused(Exception):
     """The file cannot be graded; the text says why."""
+
+
+PROCESSOR_S = 10  # that these rules may take for one file; a right one needs a tenth
+
+
+@contextlib.contextmanager
+def limited(name):
+    """Refuse a file that is written so that reading it takes for ever."""
+    def end(*_):
+        raise Refused(f"{name} takes more than {PROCESSOR_S} s to read; try: plain C")
+
+    was = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, PROCESSOR_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, was)
 
 
 # Each of these also has the suffixes f and l.
@@ -87,7 +108,7 @@ def judge_directives(source, name):
     """Refuse what gives other numbers or names to a file's lines: they would pass for
     those of a header. Raw strings would hide it."""
     pieces = re.split(r"\\[ \t\r\f\v]*\n", source)  # a line may go on in the next
-    ends = [sum(map(len, pieces[:i])) for i in range(1, len(pieces))]
+    ends = list(itertools.accumulate(map(len, pieces)))[:-1]
     text = "".join(pieces)
 
     def refuse(at, what):
@@ -194,27 +215,32 @@ def line_of(symbol, source):
     return ""
 
 
+def why_not(kind, symbol, lab, more):
+    """What a file may not do with a symbol of nm's list; "": it may."""
+    if lab.frame and fits(symbol, UNCOUNTED):
+        return f"uses {symbol}, whose memory is not counted; try: strtol, strtod"
+    if fits(symbol, more):
+        return ""
+    if kind in "Uwv" and not fits(symbol, ALLOWED):
+        return f"uses {symbol}, which a lab's file may not; try: {TRY}"
+    if kind in "iu":
+        return f"defines {symbol}, a symbol for the loader; try: a plain function"
+    if kind.isupper() and kind != "U" and symbol not in lab.functions:
+        return f"defines {symbol}; try: make it static"
+    return ""
+
+
 def judge_symbols(listed, name, source, lab, more):
     """Refuse by nm's list what a file calls and defines. `more`: names that are allowed."""
-    found, wanted = [], lab.functions
+    found = set()
     for line in listed.splitlines():
         kind, symbol = line.split()[-2:]
-        where = name + line_of(symbol, source)
-        if lab.frame and fits(symbol, UNCOUNTED):
-            raise Refused(f"{where} uses {symbol}, whose memory is not counted; try: "
-                          "strtol, strtod")
-        if fits(symbol, more):
-            continue
-        if kind in "Uwv" and not fits(symbol, ALLOWED):
-            raise Refused(f"{where} uses {symbol}, which a lab's file may not; try: {TRY}")
-        if kind in "iu":
-            raise Refused(f"{where} defines {symbol}, a symbol for the loader; try: a "
-                          "plain function")
-        if kind.isupper() and kind != "U" and symbol not in wanted:
-            raise Refused(f"{where} defines {symbol}; try: make it static")
+        why = why_not(kind, symbol, lab, more)
+        if why:
+            raise Refused(f"{name}{line_of(symbol, source)} {why}")
         if kind == "T":
-            found.append(symbol)
-    for symbol in wanted:
+            found.add(symbol)
+    for symbol in lab.functions:
         if symbol not in found:
             raise Refused(f"{name} does not define {symbol}()")
 
@@ -226,6 +252,9 @@ def judge_sections(headers, name):
         if not fits(section, SECTIONS):
             raise Refused(f"{name} has the section {section}: code that runs before main, "
                           "or is none; try: plain functions")
+    if re.search(r" \.note\.GNU-stack .*\bCODE\b", headers):
+        raise Refused(f"{name} needs a stack that can be executed: it takes the address of a "
+                      "function within a function; try: plain functions")
     for section, size in found:
         if fits(section, VARIABLES) and int(size, 16) and \
                 not section.startswith(".data.rel.ro"):

@@ -147,7 +147,8 @@ def run_test(program, test, trace=None, csv=None, seed=0):
     seconds = time.monotonic() - began
     try:
         answer = json.loads(text)
-        passed, said = answer["ok"] is True, str(answer["said"])
+        # a file's own words could look like further lines of the table
+        passed, said = answer["ok"] is True, str(answer["said"]).replace("\n", "\\n")
         part = min(1.0, max(0.0, float(answer["part"])))
     except (ValueError, KeyError, TypeError):
         passed, part, said = False, 0.0, why_it_ended(status, printed, program)

@@ -25,7 +25,10 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     squeeze/sign.c squeeze/power.c squeeze/cosines.c squeeze/residuals.c
     squeeze/residual_slots.c squeeze/squeezed.c squeeze/travel.c squeeze/messages.c
     squeeze/message_parts.c squeeze/sums.c squeeze/decoupled.c squeeze/units.c
+    squeeze/scatter.c zero/zero.c zero/blocks.c zero/shards.c sync/fusion.c
     train/shape_exchange.c model/layout.c model/part.c sync/members.c sync/law.c
+    core/device/device.c core/device/cpu.c core/device/shared.c core/base/file.c
+    core/optim/offload.c
     core/message/message.c core/message/message_mpi.c core/cluster/rendezvous.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
@@ -44,7 +47,8 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   # why.
   foreach(replaced wire_landed vector_cast squeeze_find travel_open
           power_orthonormal power_right power_left power_product demo_encode
-          demo_signs demo_check squeeze_put_union squeeze_add_union)
+          demo_signs demo_check squeeze_put_union squeeze_add_union
+          segment_squares segment_update)
     target_link_options(simulate_job PRIVATE -Wl,--wrap=${replaced})
   endforeach()
   target_link_options(simulate_job PRIVATE -Wl,-z,defs)

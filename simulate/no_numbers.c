@@ -1,5 +1,5 @@
 // no_numbers.c - what the linker puts in place of those functions of squeeze/
-// that work on numbers.
+// and of the update that work on numbers.
 //
 // With payload=1 they call the functions that they replace. Else there are no
 // numbers: messages keep their sizes, and all of them, of all ranks, have the
@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "message/carry.h"
+#include "optim/segment.h"
 #include "squeeze/travel.h"
 
 enum { ENTRY = 8 }; // bytes of an element and its index
@@ -61,6 +62,33 @@ int __wrap_travel_open(struct sync *s)
     for (int i = 0; i < q->nunits; i++)
         q->units[i].messages = q->units[i].given = carry_buffer(0);
     return 0;
+}
+
+// ---- shards
+
+void __real_segment_squares(const float *grads, size_t off, size_t n,
+                            const struct norm_parts *parts, double *sums);
+void __wrap_segment_squares(const float *grads, size_t off, size_t n,
+                            const struct norm_parts *parts, double *sums);
+void __wrap_segment_squares(const float *grads, size_t off, size_t n,
+                            const struct norm_parts *parts, double *sums)
+{
+    if (contents_travel())
+        __real_segment_squares(grads, off, n, parts, sums);
+}
+
+void __real_segment_update(const struct optim_config *c, float *params,
+                           float *const *slots, const float *grads, size_t off,
+                           size_t n, const struct rule_in *in, float scale);
+void __wrap_segment_update(const struct optim_config *c, float *params,
+                           float *const *slots, const float *grads, size_t off,
+                           size_t n, const struct rule_in *in, float scale);
+void __wrap_segment_update(const struct optim_config *c, float *params,
+                           float *const *slots, const float *grads, size_t off,
+                           size_t n, const struct rule_in *in, float scale)
+{
+    if (contents_travel())
+        __real_segment_update(c, params, slots, grads, off, n, in, scale);
 }
 
 // ---- squeeze=power and demo

@@ -69,6 +69,8 @@ static void workers_take_the_predicted_memory(void **state)
         {"sync=zero workers=2 transport=tcp offload=disk", 0, 0},
         {"sync=zero shard=3 workers=2 transport=tcp offload=disk", 0, 0},
         {"sync=zero workers=2 transport=tcp squeeze=int8", 0, 0},
+        {"sync=zero shard=2 workers=4 transport=tcp squeeze=int8 feedback=0", 0,
+         0},
         {"sync=outer workers=2 transport=tcp every=1", 0, 0},
         {"sync=outer workers=2 transport=shm every=1 outer_rule=nesterov", 0,
          0},

@@ -82,7 +82,7 @@ def test_squeeze_numbers(folder):
     the law's, and what was sent and what is kept with all gradients."""
     for squeeze in COMPRESSORS:
         ways = "ring,allreduce" if squeeze in ("power", "demo") else "all"
-        count = 2 if ways != "all" else 4
+        count = 2 if ways != "all" else 5
         for more in (["workers=2,5"], ["workers=3", "bucket_mb=0.05"],
                      ["workers=3", "slice_kb=1"]):
             seen = rows(folder, *SIZES, f"squeeze={squeeze}", f"sync={ways}", "payload=1",
@@ -113,6 +113,23 @@ def test_squeeze_law(folder):
         for row in rows(folder, *words, "link=1000000MB/s", "alpha_us=1000"):
             assert abs(float(row["law_s"]) / 1e-3 - hops) < 1e-3, row
             assert hops <= float(row["simulated_s"]) / 1e-3 < hops + 1.1, row
+
+
+def test_squeeze_shards_law(folder):
+    """The same with sync=zero. Of 62400 parameters worker 0 has 8 blocks of 4096, and
+    worker 1 the rest. A message of a part; the norm, 16 doubles that worker 1 sends and
+    worker 0 sends back; the parts of the parameters, in fp32."""
+    norm, longest = 16 * 8, 4 * 8 * 4096
+    for words, size in (("topk density=0.01", 8 * 328), ("int8", 32768 + 4 * 256),
+                        ("sign", 4 + 32 * 128)):
+        words = "workers=2", *SIZES, *f"squeeze={words}".split(), "sync=zero"
+        row, = rows(folder, *words, "link=1MB/s", "alpha_us=0")
+        assert abs(float(row["law_s"]) - (size + norm + 4 * 31200) * 1e-6) < 1e-9, row
+        seen = size + 2 * norm + longest + 4 * 32
+        assert abs(float(row["simulated_s"]) - seen * 1e-6) < 1e-5, (row, seen)
+        row, = rows(folder, *words, "link=1000000MB/s", "alpha_us=1000")
+        assert abs(float(row["law_s"]) / 1e-3 - 4) < 1e-3, row
+        assert abs(float(row["simulated_s"]) / 1e-3 - 4) < 0.01, row
 
 
 def predicted(*words):
@@ -230,7 +247,7 @@ def test_wrong_words(folder):
                        ("squeeze=topk density=2", "density=2"),
                        ("squeeze=int8 density=0.1", "a setting of squeeze=topk"),
                        ("squeeze=topk algorithm=ring", "must be auto"),
-                       ("squeeze=topk sync=zero", "no simulation of compressed"),
+                       ("squeeze=power sync=zero", "sync=zero cannot compress"),
                        ("squeeze=power sync=ring,dps", "sync=dps cannot compress")):
         done = simulate(folder, "workers=4", *word.split())
         assert done.returncode == 1 and said in done.stderr, done.stderr

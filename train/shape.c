@@ -12,8 +12,6 @@
 #include "model/part.h"
 #include "optim/rule.h"
 #include "pipeline/timetable.h"
-#include "squeeze/scatter.h"
-#include "sync/fusion.h"
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
 
@@ -148,31 +146,6 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
         .sum_bytes = dtype_bytes(s->wire),
         .param_bytes = gathers_narrow(r, s) ? 2 : 4,
     };
-}
-
-int shape_shards(const struct model_config *c, const struct sync_settings *s,
-                 struct bucket **units)
-{
-    struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
-    int n = buckets ? shape_buckets(c, s, buckets, TRAIN_MAX_BUCKETS) : -1;
-    if (n >= 0)
-        n = fusion_cut(units, buckets, n, s->fusion_mb);
-    mem_free(buckets);
-    return n < 0 ? -1 : fusion_align(*units, n, RULE_BLOCK);
-}
-
-int shape_scatter(const struct model_config *c, const struct sync_settings *s,
-                  struct law_step *step)
-{
-    struct bucket *units = NULL;
-    if (!s->squeeze)
-        return 0;
-    int n = shape_shards(c, s, &units);
-    if (n >= 0)
-        step->messages = (s->shard < SHARD_GRADS ? 1 : (size_t)step->micro) *
-                         scatter_bytes(s, step->world, RULE_BLOCK, units, n);
-    mem_free(units);
-    return n < 0 ? -1 : 0;
 }
 
 // accum= is called `micro` in a timetable.

@@ -9,10 +9,13 @@
 #include "config/settings.h"
 #include "model/model.h"
 #include "optim/optim.h"
+#include "optim/rule.h"
 #include "ps_wire/shard.h"
+#include "squeeze/scatter.h"
 #include "squeeze/squeeze.h"
 #include "squeeze/squeezed.h"
 #include "sync/bucket.h"
+#include "sync/fusion.h"
 #include "sync/sync.h"
 
 #include <math.h>
@@ -76,6 +79,31 @@ int shape_units(const struct model_config *c, const struct sync_settings *s,
     return n;
 }
 
+int shape_shards(const struct model_config *c, const struct sync_settings *s,
+                 struct bucket **units)
+{
+    struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
+    int n = buckets ? shape_buckets(c, s, buckets, TRAIN_MAX_BUCKETS) : -1;
+    if (n >= 0)
+        n = fusion_cut(units, buckets, n, s->fusion_mb);
+    mem_free(buckets);
+    return n < 0 ? -1 : fusion_align(*units, n, RULE_BLOCK);
+}
+
+int shape_scatter(const struct model_config *c, const struct sync_settings *s,
+                  struct law_step *step)
+{
+    struct bucket *units = NULL;
+    if (!s->squeeze)
+        return 0;
+    int n = shape_shards(c, s, &units);
+    if (n >= 0)
+        step->messages = (s->shard < SHARD_GRADS ? 1 : (size_t)step->micro) *
+                         scatter_bytes(s, step->world, RULE_BLOCK, units, n);
+    mem_free(units);
+    return n < 0 ? -1 : 0;
+}
+
 double shape_messages(const struct model_config *c,
                       const struct sync_settings *s)
 {
@@ -109,11 +137,34 @@ static void serve(const struct model_config *c, const struct sync_settings *s,
     out->share *= apart ? back : (sent + back) / 2;
 }
 
+// With shard=1 and one micro-batch, whose parameters are gathered in fp32.
+static int shard(const struct model_config *c, const struct sync_settings *s,
+                 int replicas, struct law *out)
+{
+    struct bucket all = {.n = model_nparams(c)};
+    struct law_step step = {.world = replicas,
+                            .micro = 1,
+                            .shards = true,
+                            .kind = SHARD_STATE,
+                            .cut = &all,
+                            .count = 1,
+                            .grain = RULE_BLOCK,
+                            .param_bytes = sizeof(float)};
+    double verbs[GROUP_VERBS];
+    if (shape_scatter(c, s, &step))
+        return -1;
+    out->hops = law_step_hops(&step);
+    out->share = law_step_mean(&step, verbs) / (sizeof(float) * (double)all.n);
+    return 1;
+}
+
 int shape_squeezed_law(const struct model_config *c, const struct backend *b,
                        const struct sync_settings *s, int replicas, int apart,
                        struct law *out)
 {
     struct squeeze_unit *units = NULL;
+    if (b->shards)
+        return shard(c, s, replicas, out);
     if (b->servers) {
         serve(c, s, replicas, b->servers == 1 ? 1 : apart, out);
         return 1;

@@ -198,20 +198,15 @@ class Exchange:
                              *["optimizer=sgd"] * ("squeeze=demo" in self.train), *more)
 
     def _read_ways(self):
-        """The backends. With squeeze= those that compress gradients. With shards only a
-        part of the exchange would be compressed, and the parameters' part depends on the
-        precision and the update."""
+        """The backends. With squeeze= those that compress gradients."""
         backends, given = self.core.table()["backends"], self.values["sync"]
         ways = read_backends(self.core, backends, names_of(backends, "is_simulated")
                              if given == "all" else given)
-        shards = [way for way in ways if self.squeezes and way["shards"]]
         for way in ways if given != "all" else ():
-            if not way["is_simulated"] or way in shards:
-                raise Error(f"simulate: sync={way['name']} has a law but no simulation" +
-                            " of compressed gradients" * self.squeezes +
-                            "; try: lockstep predict")
-        return only_compressing("simulate", [way for way in ways if way not in shards],
-                                self.run, given != "all")
+            if not way["is_simulated"]:
+                raise Error(f"simulate: sync={way['name']} has a law but no simulation; try: "
+                            "lockstep predict")
+        return only_compressing("simulate", ways, self.run, given != "all")
 
     def law(self, way, workers, slice_kb):
         """The law of a backend."""

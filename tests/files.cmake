@@ -72,11 +72,14 @@ if(TEST nccl) # every case of every backend, with threads for queues
 endif()
 
 # The longest tests begin first, so that no test runs alone at the end.
-set(longest jobs nccl group group_faults lab_export cuda_train_emulated_backward
-            cuda_train_emulated shard_jobs ring_shared nccl_carriers ring
-            allreduce_2 allreduce_3 ps_dps ps ps_sps_update ps_dps_worker train
-            lockstep simulate zero_shards stage_jobs outer_jobs mistake_jobs
-            cuda_attention_emulated_700 check_gpu_emulated)
+set(longest memory lab_export stranger jobs nccl simulate random_jobs study_oracle
+            train forecasts group group_faults shard_jobs squeeze_jobs
+            check_gpu_emulated cuda_train_emulated_backward cuda_train_emulated
+            cuda_attention_emulated_700 squeezed piece_jobs zero_shards
+            squeeze_reruns elastic_jobs launched lockstep ring_shared nccl_carriers
+            ring allreduce_2 allreduce_3 allreduce_4 ps_dps ps ps_sps_update
+            ps_dps_worker slice_jobs stage_jobs save supervise outer_jobs
+            mistake_jobs)
 list(LENGTH longest cost)
 foreach(test IN LISTS longest)
   if(TEST ${test})

@@ -2,11 +2,11 @@
 find_package(Python3 COMPONENTS Interpreter)
 include(tests/long.cmake)
 if(Python3_FOUND)
-  set(tests study study_since study_locales hostile answers run_measures notebook verify
+  set(tests study study_since study_locales hostile answers notebook verify
             experiments doctor_hosts)
   # What only Python does is not done again under a sanitizer.
   if(NOT LOCKSTEP_SANITIZE)
-    list(APPEND tests stranger)
+    list(APPEND tests stranger run_measures)
     lockstep_long(stranger ${Python3_EXECUTABLE} tests/stranger.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep)
     # The mutants read the runs that the oracle has kept.

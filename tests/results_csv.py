@@ -4,6 +4,7 @@ package that wrote the files.
 """
 
 import csv
+import functools
 import re
 
 from results_to_loss import ToLoss
@@ -115,6 +116,10 @@ class Results:
         with open(path, newline="", encoding="utf-8") as f:
             return list(csv.DictReader(f))
 
+    @functools.cached_property
+    def to_loss(self):
+        return ToLoss(self.read)
+
     def is_key(self, head):
         return head == "sync" or (head in self.runs[0] and head not in HEADS)
 
@@ -158,7 +163,7 @@ class Results:
                      if r["worker"] == WORKER.match(head).group(1)]
             return [100 * v for v in found]
         if head in ToLoss.HEADS:
-            return ToLoss(self.read).values(head, keys, self.of)
+            return self.to_loss.values(head, keys, self.of)
         if head == APART:
             return [self.apart(keys)]
         if head == APART_ALL:

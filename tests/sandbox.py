@@ -34,8 +34,9 @@ except ImportError:  # lockstep takes this Python, which has it
 
 from lockstep import figures
 from lockstep.main import main as lockstep_main
-from lockstep.page import TAGS
+from lockstep.page import TAGS, template
 
+template()  # for all children
 SECRET = "c0ffee-of-another-file"
 TOUCH = "touch${IFS}PWNED"
 PAYLOADS = (

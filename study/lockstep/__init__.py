@@ -10,19 +10,28 @@
 docs/python.md shows more.
 """
 
-from .experiment import read_experiment
-from .files import Error
-from .measures import MEASURES, measure
-from .runs import Run, mean, most
-from .study import Range, Study, join
+import importlib
 
-__all__ = ["Error", "MEASURES", "Range", "Run", "Study", "join", "load", "mean",
-           "measure", "most", "read_experiment", "report", "run"]
+from .files import Error
+
+# Where the rest is. It is imported when it is asked for, because a command of the
+# terminal needs few of these modules.
+_HOMES = {"MEASURES": "measures", "Range": "study", "Run": "runs", "Study": "study",
+          "join": "study", "mean": "runs", "measure": "measures", "most": "runs",
+          "read_experiment": "experiment"}
+__all__ = ["Error", "load", "report", "run", *_HOMES]
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
 
 
 def load(*folders, out=""):
     """The Study of a folder: of an experiment, or of one run. Several runs become a
     study of their own in a new folder `out`."""
+    from .study import Study, join
     return Study(folders[0]) if len(folders) == 1 and not out else join(folders, out)
 
 

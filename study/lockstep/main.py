@@ -1,10 +1,10 @@
 """The commands that the program `lockstep` leaves to this package. The text of a
-function is the help of its command.
+function is the help of its command. A command imports what only some commands need:
+Python takes longer for these modules than many commands do.
 """
 
 import codecs
 import importlib
-import inspect
 import locale
 import os
 import resource
@@ -12,20 +12,23 @@ import signal
 import subprocess
 import sys
 
-from . import figures
 from .files import Error, number, visible, whole
 from .places import needed
-from .study import Study, join
-from .tables import write_tables
 
 
 def _more_help(command):
     """Lines that the help of a command ends with: the figures that it knows; what the
     program lockstep adds."""
     if command in ("run", "report"):
+        from . import figures
         yield from ("", "Figures:", *(f"  {n:16} {about}" for n, about in figures.names()))
     elif command == "explain":
         yield from ("", _explain_way())
+
+
+def _help(command):
+    import inspect
+    return "\n".join((inspect.getdoc(COMMANDS[command]), *_more_help(command), ""))
 
 
 def log(line):
@@ -107,6 +110,7 @@ def run(words):
 
 def _study(folders, out):
     """The study of one folder or of several runs, which writes into `out`, if given."""
+    from .study import Study, join
     if len(folders) > 1:
         return join(folders, out)
     study = Study(folders[0])
@@ -117,6 +121,8 @@ def _study(folders, out):
 
 def _draw(folders, out, figure, size, step):
     """Draws one figure of a study, or of a folder that has its file and no run."""
+    from . import figures
+    from .tables import write_tables
     figures.check(figure, "figure")
     if step and whole(step, 0, 1 << 53) is None:
         raise Error(f"step={visible(step)}: must be a number of a step")
@@ -169,6 +175,7 @@ def compare(words):
     the same data. Runs with the same batch, learning rate, number formats and so on
     must also have the same losses, within rounding. The exit status is 1 if not.
     """
+    from .study import Study
     if len(words) > 1:
         raise Error(f"compare: takes one folder, not also {visible(words[1])}")
     study = Study(words[0])
@@ -253,8 +260,7 @@ def find(name):
     if name in MODULES:
         module = importlib.import_module(f".{name}", __package__)
         return getattr(module, name), module.explain
-    return COMMANDS[name], lambda: "\n".join(
-        (inspect.getdoc(COMMANDS[name]), *_more_help(name), ""))
+    return COMMANDS[name], lambda: _help(name)
 
 
 def _limit_memory():

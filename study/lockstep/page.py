@@ -1,5 +1,6 @@
 """Writes DIR/report.html: one file with the answer, tables, figures and settings."""
 
+import functools
 import json
 import os
 import re
@@ -117,25 +118,31 @@ def _objects(run):
     yield "settings", lines(run.settings)
 
 
-def write_report(study, drawn):
-    """Writes report.html with the figures that were drawn. Returns the sentences of
-    its answer, and lines about figures that it leaves out."""
+@functools.cache
+def template():
+    """page.html, compiled, which takes longer than to fill it in."""
     try:
         import jinja2
     except ImportError:
         raise Error("jinja2 is missing, which writes report.html; try: ./install, or "
                     "apt-get install python3-jinja2") from None
+    env = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True,
+                             undefined=jinja2.StrictUndefined, trim_blocks=True,
+                             lstrip_blocks=True)
+    return env.get_template("page.html")
+
+
+def write_report(study, drawn):
+    """Writes report.html with the figures that were drawn. Returns the sentences of
+    its answer, and lines about figures that it leaves out."""
     svgs, left_out = [], []
     for name in drawn:
         try:
             svgs.append(_svg(study, name))
         except Error as why:
             left_out.append(str(why))
-    env = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True,
-                             undefined=jinja2.StrictUndefined, trim_blocks=True,
-                             lstrip_blocks=True)
     said = answer(study)
-    page = env.get_template("page.html").render(
+    page = template().render(
         study=study, experiment=study.experiment, answer=said, results=_results(study),
         law=_law(study), parts=_parts(study), bubbles=_bubbles(study),
         fair=fairness(study), verdict=str(compare(study)), figures=svgs, smooth=SMOOTH,

@@ -11,7 +11,6 @@ import math
 import os
 import sys
 
-from . import figures
 from .core import Core, key, key_help, own_words
 from .files import Error, make_folder, number, visible, write_text
 from .forecast import (mesh_of, names_of, only_compressing, read_backends, read_workers,
@@ -393,6 +392,7 @@ def _timetables(core, values):
 def _pipeline(core, words):
     """The user gives the times of a stage, measured or guessed. A hop always takes the
     same time, even if several messages are sent at once."""
+    from . import figures
     for word in words:
         if word == "pipeline=interleaved":
             raise Error(f"{word}: that is 1f1b with several chunks a stage; try: "

@@ -8,7 +8,6 @@ import time
 
 from .files import Error, create, make_folder, number, read_lines, visible, write_text
 from .places import helper
-from .runner import end_with_parent
 
 # SimGrid's links behave as the law assumes: a message takes the latency, plus its bytes
 # divided by its share of the bandwidth.
@@ -59,6 +58,7 @@ class Simulator:
     def run(self, name, workers, backend, words, waited=False, halving=False):
         """(simulated seconds, seconds that it took, MB of memory). The job gets `words`.
         `waited`: it waits until its messages are sent."""
+        from .runner import end_with_parent
         hosts = workers + (backend["servers"] == 1)  # a single server has its own host
         ranks = 2 * workers if backend["servers"] < 0 else hosts
         self._write(hosts)

@@ -51,7 +51,6 @@ function(fuzz_collect libs)
     endif()
     if(type STREQUAL STATIC_LIBRARY)
       get_target_property(files ${lib} SOURCES)
-      list(TRANSFORM files PREPEND ${CMAKE_SOURCE_DIR}/)
       list(APPEND fuzz_sources ${files})
       get_target_property(below ${lib} LINK_LIBRARIES)
       if(below)
@@ -66,7 +65,27 @@ function(fuzz_collect libs)
   set(fuzz_others ${fuzz_others} PARENT_SCOPE)
 endfunction()
 
-# Builds bin/fuzz_NAME with clang, in one command.
+# Sets `out` to the object that clang makes of a source, once for all fuzzers.
+function(fuzz_object source includes out)
+  set(object ${CMAKE_BINARY_DIR}/fuzz/objects/${source}.o)
+  set(${out} ${object} PARENT_SCOPE)
+  get_property(made GLOBAL PROPERTY fuzz_objects)
+  if(object IN_LIST made)
+    return()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY fuzz_objects ${object})
+  get_filename_component(folder ${object} DIRECTORY)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+    COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${LOCKSTEP_CLANG} ${fuzz_flags}
+            ${includes} -MD -MF ${object}.d -c ${CMAKE_SOURCE_DIR}/${source}
+            -o ${object}
+    DEPENDS ${source} DEPFILE ${object}.d
+    COMMENT "Building ${source} for fuzzers" VERBATIM)
+endfunction()
+
+# Builds bin/fuzz_NAME with clang.
 function(fuzz_build name libs)
   set(fuzz_seen "")
   set(fuzz_sources "")
@@ -89,16 +108,19 @@ function(fuzz_build name libs)
       list(APPEND links -l${lib})
     endif()
   endforeach()
+  set(objects "")
+  foreach(source tests/fuzz/fuzz_${name}.c ${fuzz_sources})
+    fuzz_object(${source} "${includes}" object)
+    list(APPEND objects ${object})
+  endforeach()
   set(program ${CMAKE_BINARY_DIR}/bin/fuzz_${name})
-  file(GLOB headers CONFIGURE_DEPENDS core/*/*.h model/*.h tests/fuzz/*.h)
   add_custom_command(
     OUTPUT ${program}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/bin
-    COMMAND ${LOCKSTEP_CLANG} ${fuzz_flags} ${includes}
-            ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_${name}.c ${fuzz_sources}
-            ${links} -lpthread -lm -o ${program}
-    DEPENDS tests/fuzz/fuzz_${name}.c ${fuzz_sources} ${headers}
-    COMMENT "Building fuzzer ${name} with ${LOCKSTEP_CLANG}" VERBATIM)
+    COMMAND ${LOCKSTEP_CLANG} ${fuzz_flags} ${objects} ${links} -lpthread -lm
+            -o ${program}
+    DEPENDS ${objects}
+    COMMENT "Linking fuzzer ${name} with ${LOCKSTEP_CLANG}" VERBATIM)
   add_custom_target(fuzz_${name} ALL DEPENDS ${program})
 endfunction()
 

@@ -90,7 +90,7 @@ static size_t server_part(const struct memory_job *job)
 }
 
 // Bytes of messages, of which those of all units are under way at once in the
-// worst case. Open MPI has a fragment for each that a worker is sent by another;
+// worst case. Open MPI has a fragment for each that another worker sends;
 // power's sums follow each other. A model of which no units can be cut is
 // refused elsewhere.
 static size_t squeezed(const struct memory_job *job)

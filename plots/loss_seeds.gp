@@ -12,5 +12,6 @@ do for [p=1:panels] {
     if (p == panels) { set xlabel "seconds of training steps, without evaluation" . below }
     load "lines.gp"
     unset label 99
+    unset key # the same lines in all panels
 }
 unset multiplot

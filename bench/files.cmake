@@ -71,10 +71,14 @@ target_link_libraries(span_perf PRIVATE sync model optim telemetry cluster confi
 lockstep_says(span_perf 0 "cost_%.*nano +1 +[0-9.]+ +[0-9.]+ "
               $<TARGET_FILE:span_perf> nano 1 2)
 
-add_executable(squeeze_perf bench/squeeze_perf.c)
-target_link_libraries(squeeze_perf PRIVATE squeeze config)
-lockstep_says(squeeze_perf 0 "memcpy .*topk .*int8 .*sign .*power "
-              $<TARGET_FILE:squeeze_perf> mb=0.1 rounds=1)
+add_executable(squeeze_perf bench/squeeze_perf.c bench/peer.c)
+target_link_libraries(squeeze_perf PRIVATE share squeeze config)
+target_compile_definitions(squeeze_perf PRIVATE
+                           BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}")
+lockstep_says(squeeze_perf 0
+              "memcpy .*topk .*int8 .*sign .*power .*fake, rounds=1 .*demo=[0-9.]+"
+              $<TARGET_FILE:squeeze_perf> mb=0.1 rounds=1
+              peer_python=${CMAKE_SOURCE_DIR}/tests/fake_torch_python.sh)
 
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/workers.c
                          bench/tested.c bench/servers.c bench/echo.c bench/loop.c

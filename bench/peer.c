@@ -1,5 +1,4 @@
-// peer.c - runs tests/oracle/gpt2_torch_speed.py, or gpt2_torch_gpu.py, for one
-// configuration.
+// peer.c - runs scripts of tests/oracle that time PyTorch.
 
 #include "bench/peer.h"
 
@@ -13,20 +12,13 @@ enum { SHELL_CANNOT_RUN = 126 }; // 127: not found
 
 static const double most_s = 1800;
 
-// Runs a script, and prints its lines. If PyTorch is missing, the script says
-// so.
-static void run(const char *python, const char *script,
-                const struct workload_case *c, const char *more)
+void peer_run(const char *python, const char *script, const char *words)
 {
-    const struct model_config *g = &c->config;
-    char name[64], path[512], command[1024], line[512];
+    char name[64], path[512], command[2048], line[512];
+    python = python && *python ? python : BENCH_PYTHON;
     if (text_into(name, sizeof name, "tests/oracle/%s", script) ||
         share_path(path, sizeof path, name) ||
-        text_into(command, sizeof command,
-                  "'%s' '%s' layers=%d heads=%d channels=%d "
-                  "context=%d vocab=%d batch=%d tokens=%d %s",
-                  python, path, g->layers, g->heads, g->channels, g->context,
-                  g->vocab, c->batch, c->tokens, more))
+        text_into(command, sizeof command, "'%s' '%s' %s", python, path, words))
         die("%s", fail_message());
     FILE *f = tmpfile();
     if (!f) {
@@ -48,17 +40,32 @@ static void run(const char *python, const char *script,
     fflush(stdout);
 }
 
+// Runs a script for one configuration.
+static void run_case(const char *python, const char *script,
+                     const struct workload_case *c, const char *more)
+{
+    const struct model_config *g = &c->config;
+    char words[512];
+    if (text_into(words, sizeof words,
+                  "layers=%d heads=%d channels=%d context=%d vocab=%d batch=%d "
+                  "tokens=%d %s",
+                  g->layers, g->heads, g->channels, g->context, g->vocab,
+                  c->batch, c->tokens, more))
+        die("%s", fail_message());
+    peer_run(python, script, words);
+}
+
 void peer_print(const struct workload_case *c, const char *python, double ms)
 {
     char more[96];
     snprintf(more, sizeof more, "precision=%s threads=%d ours_ms=%.4f",
              dtype_name(c->precision), c->threads, ms);
-    run(python ? python : BENCH_PYTHON, "gpt2_torch_speed.py", c, more);
+    run_case(python, "gpt2_torch_speed.py", c, more);
 }
 
 void peer_print_cuda(const struct workload_case *c, int steps)
 {
     char more[64];
     snprintf(more, sizeof more, "steps=%d", steps);
-    run(BENCH_PYTHON, "gpt2_torch_gpu.py", c, more);
+    run_case(NULL, "gpt2_torch_gpu.py", c, more);
 }

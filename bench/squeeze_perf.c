@@ -2,14 +2,17 @@
 // beside the time to copy them.
 //
 //     squeeze_perf [mb=25] [rounds=11] [density=..] [levels=..]
-//                  [squeeze_rank=..]
+//                  [squeeze_rank=..] [peers=0] [peer_python=PATH]
 //
 // In each round all compressors take turns; times are medians of the time that
 // the processor spent, which other programs change little. The gradients are
 // normal deviates. A worker encodes one message and decodes one for each
 // worker of a gathered compressor, so decoding is a column of its own. power
 // takes them as a square matrix: encoding computes P and Q, decoding their
-// product. demo takes the same matrix.
+// product. demo takes the same matrix. PyTorch does the same behind the table,
+// if it is there (tests/oracle/squeeze_torch_speed.py).
+
+#include "bench/peer.h"
 
 #include "base/base.h"
 #include "base/median.h"
@@ -30,7 +33,15 @@ struct plan {
     int rounds;
     double density;
     int levels, rank;
+    int peers; // bool
+    char python[CONFIG_PATH];
 };
+
+// The shell sees it between quotes.
+static int check_python(const char *key, const char *value)
+{
+    return strchr(value, '\'') ? fail("%s=%s: a quote", key, value) : 0;
+}
 
 #define AT(member) offsetof(struct plan, member), false
 
@@ -45,6 +56,11 @@ static const struct key rows[] = {
      .help = "int8: to how many sizes above 0 gradients are rounded"},
     {"squeeze_perf", "squeeze_rank", "4", KEY_INT, AT(rank), .min = 1,
      .max = 1024, .help = "power: rank of P and Q"},
+    {"squeeze_perf", "peers", "1", KEY_INT, AT(peers), .max = 1,
+     .help = "1: PyTorch does the same, too"},
+    {"squeeze_perf", "peer_python", "", KEY_TEXT, AT(python),
+     .check = check_python, .unit = "path",
+     .help = "another python3 whose PyTorch is compared"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -172,12 +188,58 @@ static int round_ms(const struct sync_settings *set, struct vectors *v,
     return rc;
 }
 
+// Fills in *v and of[]. Returns 0, or -1 after fail().
+static int measure(const struct plan *p, struct sync_settings *set,
+                   struct vectors *v, struct times of[])
+{
+    for (int i = -1; i < p->rounds; i++) // the first round is not counted
+        for (int k = 0; k <= KINDS; k++) {
+            int at = i < 0 ? 0 : i;
+            set->squeeze = (enum squeeze_kind)k;
+            if (!k)
+                of[k].encode[at] = copy_ms(v);
+            else if (round_ms(set, v, &of[k].encode[at], &of[k].decode[at]))
+                return -1;
+        }
+    return 0;
+}
+
+// Prints the table, and fills in the words that tell the peer of it.
+static void print_rows(const struct plan *p, struct sync_settings *set,
+                       const struct vectors *v, struct times of[],
+                       char words[512])
+{
+    double copy = median(of[0].encode, p->rounds);
+    size_t at =
+        (size_t)snprintf(words, 512,
+                         "n=%zu rounds=%d density=%.9g levels=%d "
+                         "squeeze_rank=%d copy_ms=%.4f",
+                         v->n, p->rounds, p->density, p->levels, p->rank, copy);
+    printf("%-10s %10s %10s %10s %10s\n", "squeeze", "encode_ms", "decode_ms",
+           "of_memcpy", "ratio");
+    printf("%-10s %10.3f %10s %10.2f %10s\n", "memcpy", copy, "", 1.0, "");
+    for (int k = 1; k <= KINDS; k++) {
+        set->squeeze = (enum squeeze_kind)k;
+        const char *name = squeeze_find(set->squeeze)->name;
+        double encode = median(of[k].encode, p->rounds);
+        double decode = median(of[k].decode, p->rounds);
+        printf("%-10s %10.3f %10.3f %10.2f %10.1f\n", name, encode, decode,
+               (encode + decode) / copy,
+               (double)(v->n * sizeof(float)) /
+                   (double)message_bytes(set, v->n));
+        at += (size_t)snprintf(words + at, 512 - at, " %s=%.4f", name,
+                               encode + decode);
+    }
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     static struct times of[KINDS + 1];
     struct sync_settings set = {0};
     struct vectors v;
     struct plan p;
+    char words[512];
     key_defaults(&keys, &p);
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         printf("squeeze_perf [key=value] ...\n\nThe time to compress and to "
@@ -196,33 +258,15 @@ int main(int argc, char **argv)
         die("squeeze_rank=%d: P and Q of mb=%g MB would not be shorter; try: a "
             "lower squeeze_rank, or a larger mb",
             p.rank, p.mb);
-    for (int i = -1; i < p.rounds; i++) // the first round is not counted
-        for (int k = 0; k <= KINDS; k++) {
-            int at = i < 0 ? 0 : i;
-            set.squeeze = (enum squeeze_kind)k;
-            if (!k)
-                of[k].encode[at] = copy_ms(&v);
-            else if (round_ms(&set, &v, &of[k].encode[at], &of[k].decode[at]))
-                die("%s", fail_message());
-        }
-    double copy = median(of[0].encode, p.rounds);
-    printf("%-10s %10s %10s %10s %10s\n", "squeeze", "encode_ms", "decode_ms",
-           "of_memcpy", "ratio");
-    printf("%-10s %10.3f %10s %10.2f %10s\n", "memcpy", copy, "", 1.0, "");
-    for (int k = 1; k <= KINDS; k++) {
-        set.squeeze = (enum squeeze_kind)k;
-        const struct squeeze_ops *ops = squeeze_find(set.squeeze);
-        double encode = median(of[k].encode, p.rounds);
-        double decode = median(of[k].decode, p.rounds);
-        printf("%-10s %10.3f %10.3f %10.2f %10.1f\n", ops->name, encode, decode,
-               (encode + decode) / copy,
-               (double)(v.n * sizeof(float)) /
-                   (double)message_bytes(&set, v.n));
-    }
+    if (measure(&p, &set, &v, of))
+        die("%s", fail_message());
+    print_rows(&p, &set, &v, of, words);
     mem_free(v.gradients);
     mem_free(v.x);
     mem_free(v.sum);
     mem_free(v.message);
     mem_free(v.scratch);
+    if (p.peers)
+        peer_run(p.python, "squeeze_torch_speed.py", words);
     return 0;
 }

@@ -43,7 +43,9 @@ static const struct {
      true},
     {"squeeze", "squeeze_perf",
      "the time to compress gradients, beside a copy of them",
-     "[mb=N] [rounds=N] [density=N] [levels=N] [squeeze_rank=N]", NULL, false},
+     "[mb=N] [rounds=N] [density=N] [levels=N] [squeeze_rank=N] "
+     "[peers=0] [peer_python=PATH]",
+     NULL, false},
     {"link", "link_perf",
      "rate and latency of a network, and a formula fitted to them",
      "[net=RATE] [out=FILE.json]", NULL, false},

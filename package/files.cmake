@@ -54,6 +54,7 @@ install(DIRECTORY study/lockstep DESTINATION lib/python3/dist-packages
 install(FILES core/config/backends.def DESTINATION ${share}/core/config)
 install(FILES tests/oracle/gpt2_torch_ddp.py tests/oracle/gpt2_torch_gpu.py
               tests/oracle/gpt2_torch_speed.py
+              tests/oracle/squeeze_torch_speed.py
         DESTINATION ${share}/tests/oracle)
 install(DIRECTORY labs DESTINATION ${share} USE_SOURCE_PERMISSIONS
         PATTERN "__pycache__" EXCLUDE PATTERN "labs/out" EXCLUDE

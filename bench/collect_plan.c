@@ -20,8 +20,8 @@
 const char *const collect_verb_names[] = {"all_reduce", "reduce_scatter",
                                           "all_gather", "broadcast",
                                           "reduce",     "scatter",
-                                          "gather",     "sendrecv",
-                                          NULL};
+                                          "gather",     "all_to_all",
+                                          "sendrecv",   NULL};
 
 const struct collect_row collect_rows[COLLECT_ROWS] = {
     {"ring-tcp", &ring_tcp, NO_SCHEDULE, false},
@@ -51,6 +51,7 @@ const struct collect_facts collect_facts[COLLECT_VERBS] = {
     [COLLECT_REDUCE] = {GROUP_REDUCE, SCHEDULE_REDUCE, false, WHOLE},
     [COLLECT_SCATTER] = {GROUP_VERBS, SCHEDULE_SCATTER, true, SHARE},
     [COLLECT_GATHER] = {GROUP_VERBS, SCHEDULE_GATHER, true, SHARE},
+    [COLLECT_ALL_TO_ALL] = {GROUP_ALL_TO_ALL, NO_SCHEDULE, true, SHARE},
     [COLLECT_SENDRECV] = {GROUP_SEND, NO_SCHEDULE, false, WHOLE},
 };
 

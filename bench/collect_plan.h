@@ -15,6 +15,7 @@ enum collect_verb {
     COLLECT_REDUCE,
     COLLECT_SCATTER,
     COLLECT_GATHER,
+    COLLECT_ALL_TO_ALL,
     COLLECT_SENDRECV, // each member sends to the next one, in a ring
     COLLECT_VERBS
 };

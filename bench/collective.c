@@ -123,14 +123,19 @@ static int run_verb(struct collective *c, struct group *g,
                     enum collect_verb verb, size_t n)
 {
     const struct group_chunk all = {.n = n};
-    struct group_vector in = floats(c->received, all);
+    const struct group_vector own = floats(c->own, all);
+    const struct group_vector in = floats(c->received, all);
     struct group_op op = {.verb = collect_facts[verb].verb,
-                          .vector = floats(c->own, all),
+                          .vector = own,
                           .peer = ROOT};
     int left = (g->rank + g->size - 1) % g->size;
     uint64_t ticket;
     if (verb == COLLECT_SENDRECV)
         op.peer = (g->rank + 1) % g->size;
+    if (verb == COLLECT_ALL_TO_ALL) {
+        op.given = own;
+        op.vector = in;
+    }
     int rc = group_post(g, &op, &ticket);
     if (!rc && verb == COLLECT_SENDRECV)
         rc = group_recv(g, &in, left, &ticket);
@@ -177,7 +182,7 @@ static struct group_chunk result(const struct collective *c,
 static bool is_received(int row, enum collect_verb verb)
 {
     bool own_call = !collect_rows[row].carrier;
-    return verb == COLLECT_SENDRECV ||
+    return verb == COLLECT_SENDRECV || verb == COLLECT_ALL_TO_ALL ||
            (own_call && verb == COLLECT_REDUCE_SCATTER);
 }
 
@@ -185,6 +190,7 @@ static float expected(const struct collective *c, enum collect_verb verb,
                       size_t n, size_t i)
 {
     int world = c->cluster->world, rank = c->cluster->rank;
+    size_t part = n / (size_t)world;
     float sum = 0;
     switch (verb) {
     case COLLECT_BROADCAST:
@@ -192,7 +198,9 @@ static float expected(const struct collective *c, enum collect_verb verb,
         return table_number(ROOT, i);
     case COLLECT_ALL_GATHER:
     case COLLECT_GATHER:
-        return table_number((int)(i / (n / (size_t)world)), i);
+        return table_number((int)(i / part), i);
+    case COLLECT_ALL_TO_ALL:
+        return table_number((int)(i / part), (size_t)rank * part + i % part);
     case COLLECT_SENDRECV:
         return table_number((rank + world - 1) % world, i);
     default:
@@ -223,6 +231,7 @@ static double law(const struct collective *c, int row, enum collect_verb verb,
     const struct collect_row *r = &collect_rows[row];
     const struct group_op op = {.verb = collect_facts[verb].verb,
                                 .vector = group_floats(c->own, n),
+                                .given = group_floats(c->own, n),
                                 .peer = ROOT};
     const struct plan ring = {.rank = c->cluster->rank,
                               .world = c->cluster->world,

@@ -124,7 +124,7 @@ lockstep_says(collect_perf 0 "# scatter, 3 workers.* 0 +[0-9]+ +ok  tree-shm"
               $<TARGET_FILE:collect_perf> workers=3 max_mb=0.1 rounds=1
               slice_kb=8)
 foreach(verb all_reduce reduce_scatter all_gather broadcast reduce scatter
-             gather sendrecv)
+             gather all_to_all sendrecv)
   lockstep_says(collect_perf_wrong_${verb} 1 "[0-9]+ results or byte counts are wrong"
                 $<TARGET_FILE:collect_perf> workers=2 op=${verb} min_bytes=64
                 max_mb=0.0001 rounds=1 spoil=1)

@@ -2,6 +2,8 @@
 
 #include "bench/mpi_calls.h"
 
+#include "bench/workers.h"
+
 #include "base/base.h"
 #include "message/mpi_call.h"
 
@@ -14,6 +16,18 @@ static void sendrecv(float *own, float *received, int n, int rank, int world)
     int right = (rank + 1) % world, left = (rank + world - 1) % world;
     MPI(MPI_Sendrecv(own, n, MPI_FLOAT, right, TAG, received, n, MPI_FLOAT,
                      left, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
+static void all_to_all(float *own, float *received, int part, int world)
+{
+    int counts[WORKERS_MOST], at[WORKERS_MOST];
+    CHECK(world <= WORKERS_MOST);
+    for (int r = 0; r < world; r++) {
+        counts[r] = part;
+        at[r] = r * part;
+    }
+    MPI(MPI_Alltoallv(own, counts, at, MPI_FLOAT, received, counts, at,
+                      MPI_FLOAT, MPI_COMM_WORLD));
 }
 
 void mpi_call(enum collect_verb verb, float *own, float *received, size_t n,
@@ -50,6 +64,9 @@ void mpi_call(enum collect_verb verb, float *own, float *received, size_t n,
     case COLLECT_GATHER:
         MPI(MPI_Gather(root ? MPI_IN_PLACE : mine, part, MPI_FLOAT, own, part,
                        MPI_FLOAT, ROOT, all));
+        break;
+    case COLLECT_ALL_TO_ALL:
+        all_to_all(own, received, part, world);
         break;
     default:
         sendrecv(own, received, count, rank, world);

@@ -9,12 +9,13 @@
 #
 # torchrun tells each process its rank, the number of processes, and the address
 # of the rendezvous. Workers on different hosts ask each other for the secret
-# (docs/security.md). ctest -R launched runs this file, with torchrun if it is
-# installed, else with a script that sets the same variables.
+# (docs/security.md). PyTorch 1 knows options with underscores only, PyTorch 2
+# also with dashes. ctest -R launched runs this file, with torchrun if it is
+# able to start a program, else with a script that sets the same variables.
 set -euo pipefail
 
 workers=${1:?how many on this host}
 shift
-exec torchrun --nnodes="${NODES:-1}" --node-rank="${NODE_RANK:-0}" \
-    --nproc-per-node="$workers" --master-addr="${MASTER_ADDR:-127.0.0.1}" \
-    --master-port="${MASTER_PORT:-29500}" --no-python trainer "$@"
+exec torchrun --nnodes="${NODES:-1}" --node_rank="${NODE_RANK:-0}" \
+    --nproc_per_node="$workers" --master_addr="${MASTER_ADDR:-127.0.0.1}" \
+    --master_port="${MASTER_PORT:-29500}" --no_python trainer "$@"

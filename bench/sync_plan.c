@@ -72,18 +72,20 @@ static struct row *add_row(struct sync_plan *p, const struct row *r)
     return &p->rows[p->nrows++];
 }
 
-// Adds a row for each of a backend's carriers that work on host memory. The row
-// of the last carrier has the backend's name without the carrier's.
+// Adds a row for each of a backend's carriers that work on host memory. The
+// first is that of the last of our own carriers, or of a library's if there is
+// no other. It has the backend's name without the carrier's.
 static void add_carriers(struct sync_plan *p, struct row r,
                          const struct group_ops *const *carriers)
 {
-    int n = 0;
-    while (carriers[n])
-        n++;
-    for (int i = n - 1; i >= 0; i--) {
-        r.carrier = carriers[i];
+    int n = 0, plain = 0;
+    for (; carriers[n]; n++)
+        if (!carriers[n]->library || carriers[plain]->library)
+            plain = n;
+    for (int k = 0; k < n; k++) {
+        r.carrier = carriers[(plain - k + n) % n];
         r.mpi = !strcmp(r.carrier->name, "mpi");
-        if (i < n - 1)
+        if (k)
             snprintf(r.name, sizeof r.name, "%s-%s", r.backend->name,
                      r.carrier->name);
         if (!r.carrier->on_device)

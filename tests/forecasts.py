@@ -343,7 +343,19 @@ def first_steps(folder):
                                             status=1)
 
 
+def most_of_compressing():
+    """predict says how much shorter a compressor makes a step, and what is the most."""
+    for link, limit in ("1gbit", ""), ("10gbit", ": the link is not the limit"):
+        words = ["model=gpt2", "sync=ring", "workers=4", f"link={link}", "compute_ms=3000"]
+        steps = [float(said.split("\nring ")[1].split()[6]) for said in
+                 (say("predict", *words, *more) for more in ((), ("squeeze=int8",)))]
+        assert f"4 workers, ring: whole gradients take {steps[0]:.4g} s a step, " \
+            f"{steps[0] / steps[1]:.3g} times as long; no compressor can win more than " \
+            f"{steps[0] / 3:.3g} times{limit}\n" in say("predict", *words, "squeeze=int8"), steps
+
+
 def main():
+    most_of_compressing()
     state_in_a_file()
     sequences_are_divided()
     time_and_cost()

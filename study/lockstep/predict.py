@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import gpu_step, meshes
+from . import budget, gpu_step, meshes
 from .core import Core, key, key_help, own_words
 from .files import Error, number, read_csv, read_json
 from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names_of,
@@ -81,6 +81,7 @@ NEEDED = ("wire", "update", "servers", "bucket_mb", "first_bucket_mb", "algorith
 
 # In so many steps gradients are not yet compressed.
 WHOLE_STEPS = "squeeze_after", "freeze"
+LIMIT = 1.3  # if no compressor can make a step so many times shorter, the link is no limit
 
 HELP = """\
 lockstep predict workers=N,.. link=LINK [key=value] ...
@@ -119,9 +120,6 @@ error       of the time with overlap, in both directions, because the
             network's figures are uncertain
 tokens/s    of all workers, with overlap
 efficiency  share of a step with overlap that computes"""
-BUDGET_LEGEND = """\
-training    with tokens=: the time to train on so many tokens
-cost        with price=: of all workers in this time"""
 
 
 def explain():
@@ -129,57 +127,6 @@ def explain():
     with Core() as core:
         return (HELP + key_help(core, ROWS) +
                 f"\nsync={names_of(core.table()['backends'], 'has_law')}\n" + MORE)
-
-
-# ---- the time and the cost of a training
-
-
-class Budget:
-    """0: not asked. flops, mfu: peak FLOP/s of a worker's device, and the share that is
-    used. tokens: of the whole training. price: of a worker and hour."""
-
-    def __init__(self, values):
-        self.flops, self.mfu, self.tokens, self.price = (
-            float(values[name]) for name in ("flops", "mfu", "tokens", "price"))
-
-    def check(self, gpu, compute_ms):
-        """Refuses words that need or exclude each other."""
-        if bool(self.flops) != bool(self.mfu):
-            has, lacks = ("flops", "mfu") if self.flops else ("mfu", "flops")
-            raise Error(f"predict: {has}= requires {lacks}=, too: the time of a step "
-                        "follows from both; try: " +
-                        ("mfu=0.4" if self.flops else "flops=312e12"))
-        if self.flops and (gpu or compute_ms):
-            raise Error("predict: flops= and mfu= give the time that "
-                        f"{'device' if gpu else 'compute_ms'}= gives, too; try: without "
-                        "one of them")
-        if self.price and not self.tokens:
-            raise Error(f"predict: price={self.price:g}: the cost follows from tokens=, "
-                        "too; try: tokens=1e9")
-
-    def head(self):
-        """The heads of the columns that were asked for."""
-        return f" {'training':>12}" * bool(self.tokens) + \
-            f" {'cost':>10}" * bool(self.price)
-
-    def row(self, tokens_per_s, workers):
-        """Their values."""
-        seconds = self.tokens / tokens_per_s
-        cost = seconds / 3600 * workers * self.price
-        return f" {duration(seconds):>12}" * bool(self.tokens) + \
-            f" {cost:10.0f}" * bool(self.price)
-
-
-def duration(seconds):
-    """As people say it: "24 minutes", "12 days", "164 years"."""
-    year, day = 365.25 * 86400, 86400
-    for name, unit, least in (("years", year, 3 * year), ("days", day, 2 * day),
-                              ("hours", 3600, 90 * 60), ("minutes", 60, 90),
-                              ("seconds", 1, 0)):
-        if seconds >= least:
-            break
-    n = seconds / unit
-    return f"{n:.1f} {name}" if n < 9.95 else f"{n:.0f} {name}"
 
 
 # ---- the time of computing
@@ -260,7 +207,7 @@ class Question:
         self.run = gpu_step.with_precision(core, self.device, rest) if self.gpu else \
             core.ask("run", *rest)
         self.settings, self.asked = self.run["settings"], self.run["asked"]
-        self.budget = Budget(self.values)
+        self.budget = budget.Budget(self.values)
         self.budget.check(self.gpu, self.compute_ms)
         self.times = []  # words of a step
         self.computing = "compute_ms=, divided by FLOP"
@@ -392,10 +339,10 @@ class Ways:
     def say_times(self, workers, steps, first=()):
         """The table of the times with so many workers. With `first` also of the training,
         which begins with such steps."""
-        head, budget = f"{workers} workers", self.q.budget
+        head, whole = f"{workers} workers", self.q.budget
         print(f"\n{head:<12} {'traffic':>10} {'exchange':>10} {'no overlap':>11} "
               f"{'overlap':>10} {'error':>7} {'tokens/s':>10} {'efficiency':>10}"
-              f"{budget.head() if first else ''}")
+              f"{whole.head() if first else ''}")
         for way, step, early in zip(self.ways, steps, first or steps):
             x = step["exchange"]
             error = 50 * (x["most_s"] - x["least_s"]) / x["overlapped_s"]
@@ -403,7 +350,7 @@ class Ways:
                   f"{_time_text(x['exchange_s']):>10} {_time_text(x['apart_s']):>11} "
                   f"{_time_text(x['overlapped_s']):>10} {error:6.1f}% "
                   f"{x['tokens_per_s']:10.0f} {x['efficiency'] * 100:9.1f}%" +
-                  (budget.row(self.tokens_per_s(step, early), workers) if first else ""))
+                  (whole.row(self.tokens_per_s(step, early), workers) if first else ""))
 
     def say_memory(self, workers, steps):
         """The table of the memory of a worker, and of a server."""
@@ -428,6 +375,17 @@ class Ways:
               "".join(f"; {name} takes {x['overlapped_s'] / best['overlapped_s']:.3g} times "
                       "as long" for name, x in rows if name not in equal))
 
+    def say_most(self, workers, steps):
+        """How much shorter compressing makes a step, and how much any compressor could: a
+        step takes as long as its computing at least (docs/squeeze.md)."""
+        for way, step, whole in zip(self.ways, steps, self.whole_steps(workers)):
+            took, alone = whole["exchange"]["overlapped_s"], step["compute_s"]
+            won = took / step["exchange"]["overlapped_s"]
+            print(f"{workers} workers, {way['name']}: whole gradients take "
+                  f"{_time_text(took)} a step, {won:.3g} times as long; no compressor can "
+                  f"win more than {took / alone:.3g} times" +
+                  ": the link is not the limit" * (took / alone < LIMIT))
+
     def answer(self):
         """Prints all of it."""
         steps = {}
@@ -444,7 +402,7 @@ class Ways:
             self.say_times(workers, steps[workers], first)
         print(LEGEND)
         if self.q.budget.tokens:
-            print(BUDGET_LEGEND)
+            print(budget.LEGEND)
         for workers in self.workers:
             self.say_memory(workers, steps[workers])
         print(f"\nThe memory of a worker by part is in MB, with "
@@ -456,6 +414,8 @@ class Ways:
         for workers in self.workers:
             if len(self.ways) > 1:
                 self.say_winner(workers, steps[workers])
+            if self.q.settings["squeeze"] != "none":
+                self.say_most(workers, steps[workers])
         for way in self.ways:
             if way["apart"]:
                 print(f"{way['name']} exchanges every {self.q.settings['every']} steps; its "

@@ -128,6 +128,8 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
                                     int layers)
 {
     const struct model_config *m = &job->model;
+    struct sync_settings set = job->run->settings;
+    set.wire = c->wire;
     return (struct law_mesh){
         .rows = (double)c->batch * m->context,
         .channels = m->channels,
@@ -141,9 +143,7 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
         .layers = layers,
         .stage = stage,
         .recompute = job->run->recompute,
-        .aligned =
-            law_mesh_order_matters(members_of(c),
-                                   (int)dtype_bytes(job->run->settings.wire)),
+        .aligned = shape_aligned(job->run, c->backend, &set, members_of(c)),
         .sequence = c->sequence,
         .pieces = pieces_of(c),
         .up = config_exchange_heads(&c->mesh, c->over),

@@ -32,10 +32,10 @@ double law_mesh_stages(const struct law_mesh *m)
     double rows = own_rows(m) / (m->sequence ? m->slices : 1);
     double stream = m->micro * rows * m->channels * m->width;
     int sends = 2 * m->chunks - is_first(m) - is_last(m);
-    int tied = is_first(m) + is_last(m) + (m->aligned && is_first(m));
+    int tied = 4 * (is_first(m) + is_last(m)) + m->aligned * is_first(m);
     if (m->stages == 1)
         return 0;
-    return sends * stream + tied * 4 * m->vocab * m->channels / m->slices +
+    return sends * stream + (double)tied * m->vocab * m->channels / m->slices +
            16.0 * (m->stages - 1);
 }
 
@@ -88,7 +88,7 @@ static double undivided(const struct law_mesh *m)
 double law_mesh_slices(const struct law_mesh *m)
 {
     double loss = is_last(m) * 3.0 * 4 * own_rows(m) * (m->slices - 1);
-    double align = m->aligned ? law_mesh_sum(m->slices) * 4 * undivided(m) : 0;
+    double align = law_mesh_sum(m->slices) * m->aligned * undivided(m);
     return m->slices == 1
                ? 0
                : m->micro * (streams(m) + loss) + 8.0 * (m->slices - 1) + align;

@@ -9,7 +9,8 @@
 //              m N C b  for each that does not begin it (backward)
 //              4 V C/t  first and last stage: the tied table's gradient
 //              4 V C/t  first stage, if replicas may add this gradient in
-//                       another order on the last one: the table itself
+//                       another order on the last one: the table itself; half
+//                       of it where only its 16-bit copy is whole (zero)
 //              16 (p-1) norm and loss
 //     slice    m (4 L + 2) joins (sums over all slices) of N C floats around a
 //              ring: 2 for each layer in forward, 2 in backward, 1 for the
@@ -78,7 +79,8 @@ struct law_mesh {
     int stage;
     double recompute; // the share of layers whose activations backward computes
                       // again
-    int aligned;      // bool: law_mesh_order_matters()
+    int aligned;      // bytes of an element of what is aligned after an update,
+                      // because law_mesh_order_matters(); 0: nothing is
     int sequence;     // tp_sequence=
     int pieces; // workers that divide sequences; 0 or 1: sequences are whole
     int up;     // of them, those that exchange heads with each other

@@ -246,9 +246,7 @@ static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
         .layers = layers,
         .stage = stage,
         .recompute = computed_again(q, stage, layers),
-        .aligned =
-            law_mesh_order_matters(q->replicas,
-                                   (int)dtype_bytes(q->r->settings.wire)),
+        .aligned = shape_aligned(q->r, q->row, &q->r->settings, q->replicas),
         .sequence = q->r->tp_sequence,
         .pieces = q->pieces,
         .up = config_exchange_heads(&q->r->mesh, q->r->attention_over),

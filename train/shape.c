@@ -148,6 +148,14 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
     };
 }
 
+int shape_aligned(const struct run *r, const struct backend *b,
+                  const struct sync_settings *s, int replicas)
+{
+    if (!law_mesh_order_matters(replicas, (int)dtype_bytes(s->wire)))
+        return 0;
+    return b->shards && gathers_narrow(r, s) ? 2 : 4;
+}
+
 // accum= is called `micro` in a timetable.
 int shape_pipeline(const struct run *r, struct pipeline *p)
 {

@@ -38,6 +38,12 @@ int shape_check(const struct run *r);
 // (horovod_ring/ring_wire.h).
 size_t shape_join_bytes(const struct run *r);
 
+// Bytes of an element of the tied table that the first stage sends the last one
+// after an update, where replicas have added the table's gradients in another
+// order; 0: the order does not matter. *s: the settings of b.
+int shape_aligned(const struct run *r, const struct backend *b,
+                  const struct sync_settings *s, int replicas);
+
 // Writes the model's blocks to out[] as buckets, in the order in which backward
 // fills them. There must be at most `most`. Returns how many there are.
 int shape_blocks(const struct model_config *c, struct bucket *out, int most);

@@ -70,7 +70,7 @@ void lab_compute(struct lab *l, double seconds); // adds computing time
 
 // Allocates n objects of `size` bytes, filled with NaN. The bytes are counted.
 // The memory is freed after your function has returned. Returns NULL if there
-// is none.
+// is none, but not for n = 0.
 void *lab_alloc(struct lab *l, size_t n, size_t size);
 
 // Call this after a call has failed: it notes which rank did not respond, and

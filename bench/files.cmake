@@ -97,6 +97,8 @@ lockstep_says(sync_perf_left_out 0 "dataparallel is left out: .* read wire=bf16"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001
               rounds=1 wire=bf16)
 # Rows of MPI require mpirun. Without it they are left out, with a message.
+lockstep_says(sync_perf_transport 1 "ring: transport=zmq: it has no such carrier"
+              $<TARGET_FILE:sync_perf> sync=ring ring.transport=zmq max_mb=0.0001)
 lockstep_says(sync_perf_without_mpi 0 "allreduce, zero-mpi, outer-mpi, mpi.. are left out"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001
               rounds=1)

@@ -26,12 +26,11 @@
 #include <math.h>
 #include <string.h>
 
-// The transports between workers. tcp and shm are the names of their carriers.
+// By enum transport_kind. tcp and shm are the names of their carriers.
 static const char *const transport_names[] = {
-    [TRANSPORT_AUTO] = "auto",
-    [TRANSPORT_TCP] = "tcp",
-    [TRANSPORT_SHM] = "shm",
-    [TRANSPORT_LIBRARY] = "library",
+    [TRANSPORT_AUTO] = "auto", [TRANSPORT_TCP] = "tcp",
+    [TRANSPORT_SHM] = "shm",   [TRANSPORT_ZMQ] = "zmq",
+    [TRANSPORT_MPI] = "mpi",   [TRANSPORT_LIBRARY] = "library",
 };
 
 static void check_job(const struct sync_job *job)

@@ -52,7 +52,7 @@ enum transport_kind {
     TRANSPORT_SHM,
     TRANSPORT_ZMQ,
     TRANSPORT_MPI,
-    TRANSPORT_LIBRARY, // what a carrier of Open MPI's takes
+    TRANSPORT_LIBRARY, // Open MPI's own collectives
 };
 
 // servers=COUNT, or ENDPOINT,ENDPOINT..: the number of servers, and their

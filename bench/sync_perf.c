@@ -69,7 +69,7 @@ enum { MEMORY = PLAN_ROWS, CELLS }; // MEMORY is no row: the memory's limit
 static size_t bucket_elements(const struct sync_plan *p, size_t n)
 {
     size_t asked = (size_t)(p->bucket_mb * 1048576 / sizeof(float));
-    return asked ? asked : bucket_usual(n);
+    return asked ? asked : bucket_usual(n, 0);
 }
 
 static int open_all(const struct sync_plan *p, struct arena *a,

@@ -82,11 +82,13 @@ static int set_rule(struct workload *s)
 
 static int cut_buckets(struct workload *s)
 {
-    enum { FIRST = 1 << 18, MOST = 4096 };
+    enum { MOST = 4096 };
+    size_t size = bucket_usual(s->n, 0);
     s->buckets = mem_alloc(MOST, sizeof *s->buckets);
     if (!s->buckets)
         return -1;
-    s->nbuckets = bucket_cut(s->buckets, MOST, s->n, FIRST, bucket_usual(s->n));
+    s->nbuckets =
+        bucket_cut(s->buckets, MOST, s->n, bucket_first(s->n, size), size);
     return s->nbuckets < 0 ? -1 : 0;
 }
 

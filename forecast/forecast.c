@@ -3,14 +3,15 @@
 #include "forecast/forecast.h"
 
 #include "config/backends.h"
-#include "sync/sync.h"
+#include "sync/bucket.h"
 
 #include <math.h>
 
 // Returns the number of gradients in buckets with gradients of the embeddings.
 static double late(const struct forecast_job *j)
 {
-    double end = j->params, len = j->first_bucket;
+    double end = j->params;
+    double len = (double)bucket_first((size_t)j->params, (size_t)j->bucket);
     while (end - len >= j->embeddings && end > len) {
         end -= len;
         len = j->bucket;

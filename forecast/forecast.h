@@ -34,7 +34,7 @@ struct forecast_job {
                 // each with its own latency (squeezed_law()); 0: one
     double params, bytes_each;    // number; bytes of one gradient on the wire
     const struct law_step *step;  // for a backend with shards; borrowed
-    double first_bucket, bucket;  // size of the first bucket and of the others
+    double bucket;                // elements
     double embeddings;            // gradients that are complete last
     double compute_s, backward_s; // of a step; backward: of one micro-batch
     double tokens;                // of a worker in a step

@@ -25,7 +25,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     squeeze/sign.c squeeze/power.c squeeze/cosines.c squeeze/residuals.c
     squeeze/residual_slots.c squeeze/squeezed.c squeeze/travel.c squeeze/messages.c
     squeeze/message_parts.c squeeze/sums.c squeeze/decoupled.c squeeze/units.c
-    squeeze/scatter.c zero/zero.c zero/blocks.c zero/shards.c sync/fusion.c
+    squeeze/scatter.c zero/zero.c zero/blocks.c zero/shards.c
     train/shape_exchange.c model/layout.c model/part.c sync/members.c sync/law.c
     core/device/device.c core/device/cpu.c core/device/shared.c core/base/file.c
     core/optim/offload.c

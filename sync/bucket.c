@@ -25,9 +25,35 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
     return count;
 }
 
-size_t bucket_usual(size_t n)
+enum { MIB = 1048576 / sizeof(float) };
+
+size_t bucket_first(size_t n, size_t size)
 {
-    const size_t mib = 1048576 / sizeof(float);
-    size_t share = (n + 39) / 40;
-    return share < mib ? mib : share > 25 * mib ? 25 * mib : share;
+    return size >= n ? n : size < MIB ? size : MIB;
+}
+
+size_t bucket_usual(size_t n, int hops)
+{
+    size_t share = (n + 39) / 40, least = (size_t)hops * MIB / 4;
+    if (least < MIB)
+        least = MIB;
+    if (share > (size_t)25 * MIB)
+        share = (size_t)25 * MIB;
+    return share < least ? least : share;
+}
+
+int bucket_align(struct bucket **out, const struct bucket *buckets, int n,
+                 size_t grain)
+{
+    struct bucket *aligned = *out = mem_alloc((size_t)n, sizeof *aligned);
+    size_t end = buckets[0].off + buckets[0].n;
+    int count = 0;
+    for (int b = 0; aligned && b < n; b++) {
+        size_t off = (buckets[b].off + grain - 1) / grain * grain;
+        if (off >= end)
+            continue;
+        aligned[count++] = (struct bucket){.off = off, .n = end - off};
+        end = off;
+    }
+    return aligned ? count : -1;
 }

@@ -11,7 +11,19 @@
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);
 
+// The usual `first`: at most 1 MiB; n, if one bucket of `size` has all.
+size_t bucket_first(size_t n, size_t size);
+
 // The usual `size`, in elements: a fortieth of n, so that little is left to
-// send when backward ends. It is at least 1 MiB, so that a bucket is worth its
-// latency, and at most 25 MiB.
-size_t bucket_usual(size_t n);
+// send when backward ends. It is at most 25 MiB. It is at least 1 MiB, and a
+// quarter MiB for each of the `hops` workers that a sum passes one after the
+// other (0 with servers), so that a bucket is worth its latencies.
+size_t bucket_usual(size_t n, int hops);
+
+// Makes *out of n buckets: the borders between them move up to multiples of
+// `grain` elements (at least 1), and those that are empty after that are left
+// out. An aligned bucket is complete when the bucket that it was made of is.
+// The caller frees *out with mem_free(). Returns how many there are, or -1
+// after fail().
+int bucket_align(struct bucket **out, const struct bucket *buckets, int n,
+                 size_t grain);

@@ -21,17 +21,11 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
                  size_t n)
 {
     const double mib = 1048576;
-    double fusion_mb = 0.25 * world;
+    int hops = b->servers || s->squeeze ? 0 : world;
     if (s->bucket_mb == 0 && n > 0)
-        s->bucket_mb = (double)(bucket_usual(n) * sizeof(float)) / mib;
+        s->bucket_mb = (double)(bucket_usual(n, hops) * sizeof(float)) / mib;
     if (s->shard >= SHARD_GRADS)
         s->bucket = BUCKET_BLOCK;
-    if (!backend_reads(b, "fusion_mb") || s->shard >= SHARD_GRADS || s->squeeze)
-        s->fusion_mb = 0; // messages are of single buckets
-    else if (s->fusion_mb == 0 && s->bucket == BUCKET_BLOCK)
-        s->fusion_mb = 0; // each bucket travels alone
-    else if (s->fusion_mb == 0)
-        s->fusion_mb = fusion_mb > 1 ? fusion_mb : 1;
     if (!b->apart)
         s->every = 1;
     if (!b->servers) {

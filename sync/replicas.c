@@ -1,25 +1,25 @@
 // replicas.c - every worker holds all parameters; gradients are all-reduced.
 //
-// Buckets are joined into fused buckets (fusion.h) and all-reduced as backward
-// fills them; settle() waits for the last. Then sync.c updates on every worker,
-// with the same sum, so that the replicas stay bit-identical. On a device the
-// update is queued behind the sum, before settle() waits.
+// Buckets, aligned to the carrier's grain, are all-reduced as backward fills
+// them; settle() waits for the last. Then sync.c updates on every worker, with
+// the same sum, so that the replicas stay bit-identical. On a device the update
+// is queued behind the sum, before settle() waits.
 //
 //     trainer  ready ready ready ....... step |settle| update
 //     group         [bucket 0][bucket 1]..[bucket 2]
 
 #include "sync/replicas.h"
 
-#include "sync/fusion.h"
+#include "sync/bucket.h"
 #include "sync/members.h"
 
 #include "base/base.h"
 #include "group/group.h"
 
 struct replicas {
-    struct bucket *fused;
-    int nfused;
-    int next;        // the fused bucket that fills up next
+    struct bucket *units; // aligned buckets
+    int count;
+    int next;        // the unit that fills up next
     uint64_t ticket; // of the newest exchange
 };
 
@@ -27,16 +27,13 @@ static int replicas_open(struct sync *s)
 {
     struct replicas *r = s->state;
     const struct sync_job *job = &s->job;
-    r->nfused =
-        fusion_cut(&r->fused, job->buckets, job->nbuckets,
-                   s->carrier->on_device ? 0 : job->settings->fusion_mb);
-    if (r->nfused < 0)
+    size_t grain = s->carrier->grain ? s->carrier->grain : 1;
+    r->count = bucket_align(&r->units, job->buckets, job->nbuckets, grain);
+    if (r->count < 0)
         return -1;
-    if (s->carrier->grain)
-        r->nfused = fusion_align(r->fused, r->nfused, s->carrier->grain);
     const struct members_need need = {
-        .largest = members_largest(r->fused, r->nfused),
-        .depth = (size_t)r->nfused,
+        .largest = members_largest(r->units, r->count),
+        .depth = (size_t)r->count,
     };
     if (members_open(s, &need))
         return -1;
@@ -46,11 +43,11 @@ static int replicas_open(struct sync *s)
 static int replicas_ready(struct sync *s, int b)
 {
     struct replicas *r = s->state;
-    const struct bucket *f = &r->fused[r->next];
-    if (s->job.buckets[b].off > f->off)
+    const struct bucket *u = &r->units[r->next];
+    if (s->job.buckets[b].off > u->off)
         return 0; // it is not full yet
-    r->next = (r->next + 1) % r->nfused;
-    struct group_vector v = group_floats(s->job.grads + f->off, f->n);
+    r->next = (r->next + 1) % r->count;
+    struct group_vector v = group_floats(s->job.grads + u->off, u->n);
     v.wire = s->job.settings->wire;
     v.scale = s->scale;
     v.awaited = r->next == 0;
@@ -72,7 +69,7 @@ static int replicas_settle(struct sync *s)
 static void replicas_close(struct sync *s)
 {
     struct replicas *r = s->state;
-    mem_free(r->fused);
+    mem_free(r->units);
 }
 
 const struct sync_ops sync_replicas = {

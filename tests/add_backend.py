@@ -90,7 +90,7 @@ def is_named(binary):
     assert "gathered        replicas; gradients are summed in chunks" in said
     said = run(binary / "lockstep", "train", "sync=gatherd", status=1)
     assert "try: sync=gathered" in said, said
-    said = run(binary / "lockstep", "train", "sync=gathered", "fusion_mb=2",
+    said = run(binary / "lockstep", "train", "sync=gathered", "slice_kb=2",
                "workers=2", status=1)
     assert "gathered has no such setting" in said, said
 

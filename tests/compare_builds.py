@@ -73,10 +73,10 @@ COMPUTE = [
     ["eval=0", "eval=2 eval_batches=1 verify=1"],
     ["overlap=1", "overlap=0"],
     ["staging=auto", "staging=always"],
-    ["", "bucket_mb=0.05 first_bucket_mb=0.005"],
+    ["", "bucket_mb=0.05"],
 ]
 WIRE = ["wire=fp32", "wire=fp16", "wire=bf16"]
-RING = [WORKERS, WIRE, ["", "fusion_mb=0.1"], ["slice_kb=256", "slice_kb=4"]]
+RING = [WORKERS, WIRE, ["", "bucket_mb=0.1"], ["slice_kb=256", "slice_kb=4"]]
 SERVERS = [WORKERS, WIRE, ["server_threads=1", "server_threads=2"],
            ["priority=1", "priority=0"], ["slice_kb=256", "slice_kb=4"]]
 UPDATE = ["update=server", "update=worker"]
@@ -84,7 +84,7 @@ ELASTIC = UPDATE + ["update=server elastic=1"]
 SHARDS = ["", "servers=1", "servers=3"]
 CARRIERS = ["transport=tcp", "transport=shm", "transport=library"]
 TRANSPORTS = CARRIERS[:2]
-ZERO = [WORKERS, WIRE, CARRIERS, ["", "fusion_mb=0.1"],
+ZERO = [WORKERS, WIRE, CARRIERS, ["", "bucket_mb=0.1"],
         ["slice_kb=256", "slice_kb=4"]]
 MESH = [WIRE, ["", "sync=zero", "sync=allreduce"]]  # the last sync= counts
 STAGES = ["pipeline=1f1b", "pipeline=1f1b ahead=1", "pipeline=gpipe",
@@ -127,7 +127,7 @@ RARE = [
     *(f"{wire} {TINY} accum=3 clip=0.5 precision=fp16 overlap=0 staging=always"
       for wire in WIRE),
     f"wire=fp16 {NANO} accum=3 clip=0.5 precision=fp16 overlap=0 "
-    "staging=always bucket_mb=0.05 first_bucket_mb=0.005 inject=inf:3",
+    "staging=always bucket_mb=0.05 inject=inf:3",
     f"wire=bf16 {NANO} accum=2 clip=0.5 precision=bf16 staging=always",
 ]
 
@@ -142,7 +142,7 @@ REFUSED = [
     "sync=ring workers=2 update=worker", "sync=ring workers=2 servers=2",
     "sync=ring workers=2 transport=mpi", "sync=ring workers=2 algorithm=tree",
     "sync=allreduce workers=2 transport=shm", "sync=sps workers=2 servers=2",
-    "sync=sps workers=2 transport=tcp", "sync=dps workers=2 fusion_mb=2",
+    "sync=sps workers=2 transport=tcp", "sync=dps workers=2 algorithm=ring",
     "sync=dps workers=2 consistency=ssp", "sync=sps workers=2 backup=2",
     "sync=sps workers=2 consistency=asp update=worker",
     "sync=dps workers=2 elastic=1 transport=mpi",
@@ -415,16 +415,18 @@ def compare(old, new, allowed, rounding):
     return lines
 
 
-# How an older build says a setting, if it has that key.
-WAS = {"transport=library": ("carrier", "carrier=library")}
+# How an older build that has a key says settings: what is replaced, and by what.
+WAS = (("carrier", r"transport=library", "carrier=library"),
+       ("first_bucket_mb", r"bucket_mb=(\S+)", r"bucket_mb=\1 first_bucket_mb=\1"),
+       ("fusion_mb", r"^(?=.*sync=(?:ring|zero))(?=.*bucket_mb=)(?!.*squeeze=)",
+        "fusion_mb=0.001 "))
 
 
 def words_of(bin_dir):
-    """{setting: how this build says it}, where it says it in another way."""
+    """[(what is replaced, by what)] in the words for this build."""
     told = subprocess.run([bin_dir / "lockstep", "train", "--help"], check=True,
                           capture_output=True, text=True).stdout
-    return {now: was for now, (key, was) in WAS.items()
-            if re.search(rf"^ *{key}\b", told, re.M)}
+    return [pair for key, *pair in WAS if re.search(rf"^ *{key}\b", told, re.M)]
 
 
 class Gate:
@@ -454,8 +456,8 @@ class Gate:
 
         def go(name, bin_dir, words, resume=None):
             lab = f"lab={self.lab}" if "sync=lab" in words else ""
-            for now, was in self.words[bin_dir].items():
-                words = words.replace(now, was)
+            for now, was in self.words[bin_dir]:
+                words = re.sub(now, was, words)
             return train(self.children, bin_dir, f"{words} {self.also} {lab}",
                          self.text, folder / name, resume and folder / resume)
 

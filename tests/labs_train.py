@@ -26,7 +26,7 @@ def steps_of(out):
 # one vector, as a lab does.
 JOBS = ((2, "transport=shm"), (3, "transport=tcp"))
 MODEL = ("model=nano", "context=16", "layers=2", "batch=2", "steps=6", "threads=1",
-         "eval=0", "verify=3", "timeout=60", "bucket_mb=64", "first_bucket_mb=64")
+         "eval=0", "verify=3", "timeout=60", "bucket_mb=64")
 
 
 def judge_trained(lockstep, folder, workers, transport):

@@ -9,7 +9,7 @@
 #include "squeeze/scatter.h"
 #include "squeeze/squeeze.h"
 #include "squeeze/squeezed.h"
-#include "sync/fusion.h"
+#include "sync/bucket.h"
 #include "tests/ps_servers.h"
 #include "tests/queue_device.h"
 #include "tests/sync_cases.h"
@@ -85,10 +85,9 @@ static void law_zero(const struct sync_job *job, int rank, int world,
 {
     struct bucket *units;
     struct group_stats stats;
-    int n = fusion_cut(&units, job->buckets, job->nbuckets, 0);
+    int n = bucket_align(&units, job->buckets, job->nbuckets, RULE_BLOCK);
     (void)wire;
     CHECK(n > 0);
-    n = fusion_align(units, n, RULE_BLOCK);
     law_step_bytes(&(struct law_step){.world = world,
                                       .micro = 1,
                                       .shards = true,

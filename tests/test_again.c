@@ -73,9 +73,9 @@ static void run_json_repeats_the_given_settings(void **state)
             tiny);
     assert_ok(&j);
     print_object(&j, "four", "effective");
-    assert_prints(&j, "\"fusion_mb\":1,");
+    assert_prints(&j, "\"bucket_mb\":1,");
     print_object(&j, "six", "effective");
-    assert_prints(&j, "\"fusion_mb\":1.5,");
+    assert_prints(&j, "\"bucket_mb\":1.5,");
 }
 
 // A resumed run keeps its settings. Words of the command line override them,
@@ -86,7 +86,7 @@ static void a_resumed_run_keeps_its_settings(void **state)
     struct job j = {0};
     job_run(&j, 60,
             "lockstep train %s steps=8 seed=5 schedule=constant sync=ring "
-            "workers=2 fusion_mb=2 out=whole",
+            "workers=2 slice_kb=64 out=whole",
             tiny);
     assert_ok(&j);
     job_run(&j, 60,
@@ -102,12 +102,12 @@ static void a_resumed_run_keeps_its_settings(void **state)
     job_run(&j, 60,
             "lockstep train resume=half/checkpoint-4 steps=8 lr=0.003 "
             "sync=allreduce out=other");
-    assert_ok(&j); // allreduce does not read fusion_mb
+    assert_ok(&j); // allreduce does not read slice_kb
     assert_prints(&j, "lr=0.003, it was 0.002");
     assert_prints(&j, "the learning rate was 0.002 in step 4, and will be "
                       "0.003 in step 5");
     assert_prints(&j, "sync=allreduce, it was ring");
-    assert_prints(&j, "fusion_mb=0, it was 2");
+    assert_prints(&j, "slice_kb=256, it was 64");
     assert_true(job_summary("whole", "final_train_loss") !=
                 job_summary("other", "final_train_loss"));
     job_run(&j, 60, "lockstep train resume=auto steps=8 out=half");

@@ -255,7 +255,7 @@ static void backends_refuse_keys_of_others(void **state)
         {"sync=ring", "algorithm=ring", "ring has no such setting"},
         {"sync=ring", "servers=1", "ring has no such setting"},
         {"sync=allreduce", "slice_kb=256", "allreduce has no such setting"},
-        {"sync=dps", "fusion_mb=2", "dps has no such setting"},
+        {"sync=dps", "algorithm=ring", "dps has no such setting"},
         {"sync=ring", "transport=zmq", "transport=zmq: not one of auto, tcp"},
         {"sync=sps", "transport=shm", "transport=shm: not one of auto, zmq"},
         {"sync=ring", "transport=library", "not one of auto, tcp, shm"},

@@ -20,7 +20,7 @@ enum { BACKENDS = 6, CARRIED = 8 };
 // A small model. Buckets and slices are so small that there are several.
 static const char same[] =
     "data=text.txt model=nano layers=2 channels=48 heads=3 context=32 eval=0 "
-    "log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05 first_bucket_mb=0.02";
+    "log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05";
 
 // allreduce has no slice_kb=, and a key that a backend does not know is an
 // error.

@@ -21,7 +21,7 @@ static const struct fixture ring = {
     .sync = "ring",
     .ops = &sync_replicas,
     .carriers = tcp,
-    .opts = "fusion_mb=0.008",
+    .opts = "",
 };
 
 // A setup of two workers, so that every sum has only one order.

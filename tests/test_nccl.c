@@ -8,7 +8,7 @@
 #include "allreduce/library_carriers.h"
 #include "device/busy.h"
 #include "horovod_ring/carriers.h"
-#include "sync/fusion.h"
+#include "sync/bucket.h"
 #include "sync/replicas.h"
 #include "tests/fake_nccl.h"
 #include "tests/queue_device.h"
@@ -34,9 +34,8 @@ static void ring_plan(const struct sync_job *job, int rank, int world,
                       enum dtype wire, uint64_t *out, uint64_t *in)
 {
     struct bucket *cut = NULL;
-    int n = fusion_cut(&cut, job->buckets, job->nbuckets, 0);
+    int n = bucket_align(&cut, job->buckets, job->nbuckets, ring_nccl.grain);
     assert_true(n > 0);
-    n = fusion_align(cut, n, ring_nccl.grain);
     *out = *in = 0;
     for (int b = 0; world > 1 && b < n; b++) {
         const struct plan p = {.rank = rank,

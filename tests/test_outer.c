@@ -18,7 +18,7 @@ static const struct fixture ring = {
     .sync = "ring",
     .ops = &sync_replicas,
     .carriers = tcp,
-    .opts = "slice_kb=1,fusion_mb=0.008",
+    .opts = "slice_kb=1",
 };
 
 enum { STEPS = 7 };

@@ -20,7 +20,7 @@ static const struct fixture ring = {
     .sync = "ring",
     .ops = &sync_replicas,
     .carriers = tcp,
-    .opts = "fusion_mb=0.008",
+    .opts = "",
 };
 
 static struct setup setup(const char *opts)

@@ -4,7 +4,6 @@
 #include "horovod_ring/carriers.h"
 #include "horovod_ring/plan.h"
 #include "horovod_ring/tcp.h"
-#include "sync/fusion.h"
 #include "sync/replicas.h"
 #include "tests/queue_device.h"
 #include "tests/sync_cases.h"
@@ -25,29 +24,25 @@
 
 static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 
-// The bytes of the plan, for each fused bucket.
+// The bytes of the plan, for each bucket.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
     const struct plan p = {.rank = rank, .world = world, .grain = 1};
-    struct bucket *fused;
-    int n = fusion_cut(&fused, job->buckets, job->nbuckets,
-                       job->settings->fusion_mb);
     *out = *in = 0;
-    for (int i = 0; i < n; i++) {
-        const struct group_op sum = {.vector.n = fused[i].n};
+    for (int i = 0; i < job->nbuckets; i++) {
+        const struct group_op sum = {.vector.n = job->buckets[i].n};
         *out += plan_elements(&p, &sum, OUT) * dtype_bytes(wire);
         *in += plan_elements(&p, &sum, IN) * dtype_bytes(wire);
     }
-    mem_free(fused);
 }
 
-// Slices and fused buckets are so small that small vectors have many of them.
+// Slices are so small that small vectors have many of them.
 static const struct fixture ring = {
     .sync = "ring",
     .ops = &sync_replicas,
     .carriers = tcp,
-    .opts = "slice_kb=1,fusion_mb=0.008",
+    .opts = "slice_kb=1",
     .law = law,
 };
 
@@ -56,7 +51,7 @@ static const struct fixture staged_ring = {
     .sync = "ring",
     .ops = &sync_replicas,
     .carriers = tcp,
-    .opts = "slice_kb=1,fusion_mb=0.008",
+    .opts = "slice_kb=1",
     .device = queue_device_open,
     .few = true,
     .law = law,
@@ -145,21 +140,6 @@ static void the_plan_moves_the_chunks(void **state)
         op.verb = GROUP_ALL_GATHER;
         assert_int_equal(plan_elements(&p, &op, OUT), n - 12);
     }
-}
-
-static void small_buckets_are_fused(void **state)
-{
-    (void)state;
-    const struct bucket b[] = {{90, 10}, {70, 20}, {30, 40}, {5, 25}, {0, 5}};
-    const double mb = 30 * sizeof(float) / 1048576.0;
-    struct bucket *g;
-    assert_int_equal(fusion_cut(&g, b, 5, mb), 3);
-    assert_true(g[0].off == 70 && g[0].n == 30);
-    assert_true(g[1].off == 30 && g[1].n == 40); // larger than allowed
-    assert_true(g[2].off == 0 && g[2].n == 30);
-    mem_free(g);
-    assert_int_equal(fusion_cut(&g, b, 5, 0), 5);
-    mem_free(g);
 }
 
 static void interfaces_have_addresses(void **state)
@@ -352,7 +332,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_moves_the_chunks),
-        cmocka_unit_test(small_buckets_are_fused),
         cmocka_unit_test(interfaces_have_addresses),
         cmocka_unit_test(an_absent_peer_is_noticed_at_once),
         CASE(integers, &ring),

@@ -4,7 +4,6 @@
 // when it is chosen.
 
 #include "horovod_ring/carriers.h"
-#include "sync/fusion.h"
 #include "sync/replicas.h"
 #include "tests/sync_cases.h"
 
@@ -17,7 +16,7 @@
 #include "tests/test.h"
 
 // A worker reads as many bytes from the others as they read from it. Of each
-// fused bucket it reads its own chunk (world-1) times and all other chunks
+// bucket it reads its own chunk (world-1) times and all other chunks
 // once, in fp32 with every wire. A bucket that is small enough for one round is
 // read as a whole from each of the others.
 static void law(const struct sync_job *job, int rank, int world,
@@ -25,18 +24,15 @@ static void law(const struct sync_job *job, int rank, int world,
 {
     enum { ONE_ROUND = 2048 };
     size_t others = (size_t)(world - 1);
-    struct bucket *fused;
-    int n = fusion_cut(&fused, job->buckets, job->nbuckets,
-                       job->settings->fusion_mb);
     (void)wire;
     *out = 0;
-    for (int i = 0; world > 1 && i < n; i++) {
-        size_t all = fused[i].n, own = group_chunk(all, 1, world, rank).n;
+    for (int i = 0; world > 1 && i < job->nbuckets; i++) {
+        size_t all = job->buckets[i].n,
+               own = group_chunk(all, 1, world, rank).n;
         *out += (all <= ONE_ROUND ? others * all : others * own + all - own) *
                 sizeof(float);
     }
     *in = *out;
-    mem_free(fused);
 }
 
 static const struct group_ops *const shm[] = {&ring_shm, NULL};
@@ -48,13 +44,13 @@ static const struct fixture fixtures[] = {
     {.sync = "ring",
      .ops = &sync_replicas,
      .carriers = shm,
-     .opts = "slice_kb=1,fusion_mb=0.008",
+     .opts = "slice_kb=1",
      .law = law,
      .shared = true},
     {.sync = "ring",
      .ops = &sync_replicas,
      .carriers = shm,
-     .opts = "slice_kb=1,fusion_mb=0.008",
+     .opts = "slice_kb=1",
      .few = true,
      .law = law},
 };
@@ -156,7 +152,7 @@ static void bits_equal_those_of_sockets(void **state)
     static const struct fixture sockets = {.sync = "ring",
                                            .ops = &sync_replicas,
                                            .carriers = tcp,
-                                           .opts = "fusion_mb=0.008"};
+                                           .opts = ""};
     static const char *const wires[] = {"wire=fp32", "wire=fp16", "wire=bf16"};
     for (int world = 2; world <= CASE_WORLDS; world++) {
         for (int i = 0; i < 3; i++) {

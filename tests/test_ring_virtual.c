@@ -69,13 +69,13 @@ static const struct fixture strategies[] = {
      .ops = &sync_replicas,
      .carriers = carriers,
      .run = virtual_world,
-     .opts = "slice_kb=1,fusion_mb=0.008"},
+     .opts = "slice_kb=1"},
     {.sync = "zero",
      .few = true,
      .ops = &sync_zero,
      .carriers = carriers,
      .run = virtual_world,
-     .opts = "slice_kb=1,fusion_mb=0.008"},
+     .opts = "slice_kb=1"},
 };
 
 // ---- bytes and seconds

@@ -13,8 +13,7 @@
 // several.
 static const char same[] =
     "data=text.txt model=nano layers=4 heads=3 context=32 eval=3 "
-    "eval_batches=2 log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05 "
-    "first_bucket_mb=0.02";
+    "eval_batches=2 log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05";
 
 static int write_text(void **state)
 {

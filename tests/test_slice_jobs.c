@@ -272,19 +272,17 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
 static void replicas_of_unequal_slices_agree(void **state)
 {
     (void)state;
-    train("sync=ring mesh=dp2,tp2 wire=bf16 steps=6 verify=1 bucket_mb=0.02 "
-          "first_bucket_mb=0.01 fusion_mb=0.02",
+    train("sync=ring mesh=dp2,tp2 wire=bf16 steps=6 verify=1 bucket_mb=0.02",
           "order");
     // the 16-bit copies of these tensors, too: a resumed run makes new ones
     struct job j;
     train("sync=ring mesh=dp2,tp2 wire=bf16 precision=bf16 steps=4 save=2 "
-          "bucket_mb=0.02 first_bucket_mb=0.01 fusion_mb=0.02",
+          "bucket_mb=0.02",
           "copies");
     job_run(&j, 60,
             "rm -rf half; cp -r copies half; "
             "%s sync=ring mesh=dp2,tp2 wire=bf16 precision=bf16 steps=4 save=2 "
-            "bucket_mb=0.02 first_bucket_mb=0.01 fusion_mb=0.02 "
-            "resume=half/checkpoint-2 out=half",
+            "bucket_mb=0.02 resume=half/checkpoint-2 out=half",
             same);
     assert_ok(&j);
     assert_same_files("copies", "half", 4);

@@ -278,7 +278,8 @@ static void impossible_settings_are_refused(void **state)
         {"squeeze=topk wire=fp16", "wire=fp16: squeeze=topk decides how "
                                    "gradients travel; try: wire=fp32"},
         {"squeeze=topk own_norm=1", "try: own_norm=0"},
-        {"squeeze=topk fusion_mb=2", "fusion_mb= is for sums of whole"},
+        {"squeeze=topk sync=allreduce algorithm=ring",
+         "algorithm= is for sums of whole"},
         {"squeeze=int8 levels=4", "try: levels=12, or feedback=0"},
         {"squeeze=sign precision=fp16", "try: loss_scale=1024"},
         {"squeeze=sign save=4 save_async=1 out=no", "try: save_async=0"},

@@ -214,9 +214,7 @@ static void the_tied_table_stays_one(void **state)
     struct job j;
     for (int i = 0; i < 3; i++) {
         snprintf(words, sizeof words,
-                 "accum=2 verify=1 keep=all save=3 bucket_mb=0.02 "
-                 "first_bucket_mb=0.01 fusion_mb=0.02 %s",
-                 ways[i]);
+                 "accum=2 verify=1 keep=all save=3 bucket_mb=0.02 %s", ways[i]);
         strcat(words, " steps=6");
         train(words, "tied");
         job_run(&j, 60, "rm -rf half; %s %s resume=tied/checkpoint-3 out=half",

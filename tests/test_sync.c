@@ -111,11 +111,32 @@ static void buckets_tile(void **state)
         }
     }
     const size_t mib = 1048576 / sizeof(float);
-    assert_int_equal(bucket_usual(1000), mib);
-    assert_int_equal(bucket_usual(400 * mib), 10 * mib);
-    assert_int_equal(bucket_usual(4000 * mib), 25 * mib);
+    assert_int_equal(bucket_usual(1000, 0), mib);
+    assert_int_equal(bucket_usual(1000, 4), mib);
+    assert_int_equal(bucket_usual(1000, 6), mib + mib / 2);
+    assert_int_equal(bucket_usual(400 * mib, 6), 10 * mib);
+    assert_int_equal(bucket_usual(4000 * mib, 0), 25 * mib);
+    assert_int_equal(bucket_usual(4000 * mib, 200), 50 * mib);
+    assert_int_equal(bucket_first(3 * mib, 2 * mib), mib);
+    assert_int_equal(bucket_first(3 * mib, 1000), 1000);
+    assert_int_equal(bucket_first(3 * mib, 4 * mib), 3 * mib);
     assert_int_equal(bucket_cut(b, 3, 100, 10, 10), -1);
     assert_non_null(strstr(fail_message(), "more than 3 buckets"));
+}
+
+static void borders_of_buckets_are_aligned(void **state)
+{
+    (void)state;
+    const struct bucket b[] = {{91, 9}, {70, 21}, {68, 2}, {5, 63}, {0, 5}};
+    struct bucket *a;
+    assert_int_equal(bucket_align(&a, b, 5, 10), 3);
+    assert_true(a[0].off == 70 && a[0].n == 30); // of {70, 21} and {91, 9}
+    assert_true(a[1].off == 10 && a[1].n == 60);
+    assert_true(a[2].off == 0 && a[2].n == 10);
+    mem_free(a);
+    assert_int_equal(bucket_align(&a, b, 5, 1), 5);
+    assert_memory_equal(a, b, sizeof b);
+    mem_free(a);
 }
 
 // An update has the same bits with any number of threads, also at the ends of
@@ -320,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_tile),
+        cmocka_unit_test(borders_of_buckets_are_aligned),
         cmocka_unit_test(update_ignores_threads),
         cmocka_unit_test(overflow_skips),
         cmocka_unit_test(state_moves),

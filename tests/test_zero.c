@@ -4,7 +4,6 @@
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
 #include "optim/rule.h"
-#include "sync/fusion.h"
 #include "sync/law.h"
 #include "sync/replicas.h"
 #include "tests/queue_device.h"
@@ -29,7 +28,6 @@ static void law_of_formats(const struct sync_job *job, int rank, int world,
                            enum dtype wire, enum dtype gathered, uint64_t *out,
                            uint64_t *in)
 {
-    struct bucket *fused;
     struct law_step law = {.world = world,
                            .micro = 1,
                            .shards = true,
@@ -38,14 +36,11 @@ static void law_of_formats(const struct sync_job *job, int rank, int world,
                            .sum_bytes = dtype_bytes(wire),
                            .param_bytes = dtype_bytes(gathered)};
     struct group_stats moves;
-    law.count = fusion_cut(&fused, job->buckets, job->nbuckets,
-                           job->settings->fusion_mb);
-    CHECK(law.count > 0);
-    law.cut = fused;
+    law.count = job->nbuckets;
+    law.cut = job->buckets;
     law_step_bytes(&law, rank, &moves);
     *out = moves.bytes_out;
     *in = moves.bytes_in;
-    mem_free(fused);
 }
 
 static void law(const struct sync_job *job, int rank, int world,
@@ -54,12 +49,12 @@ static void law(const struct sync_job *job, int rank, int world,
     law_of_formats(job, rank, world, wire, DTYPE_F32, out, in);
 }
 
-// Slices and fused buckets are small, so that small vectors have many of them.
+// Slices are small, so that small vectors have many of them.
 static const struct fixture zero = {
     .sync = "zero",
     .ops = &sync_zero,
     .carriers = tcp,
-    .opts = "slice_kb=1,fusion_mb=0.008",
+    .opts = "slice_kb=1",
     .law = law,
 };
 
@@ -67,7 +62,7 @@ static const struct fixture zero_shm = {
     .sync = "zero",
     .ops = &sync_zero,
     .carriers = shm,
-    .opts = "fusion_mb=0.008",
+    .opts = "",
     .shared = true,
     .few = true,
 };
@@ -77,7 +72,7 @@ static const struct fixture staged = {
     .sync = "zero",
     .ops = &sync_zero,
     .carriers = tcp,
-    .opts = "slice_kb=1,fusion_mb=0.008",
+    .opts = "slice_kb=1",
     .device = queue_device_open,
     .few = true,
     .law = law,

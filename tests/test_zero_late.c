@@ -20,7 +20,7 @@ static const struct fixture late = {
     .sync = "zero",
     .ops = &sync_zero,
     .carriers = tcp,
-    .opts = "slice_kb=1,fusion_mb=0.008",
+    .opts = "slice_kb=1",
     .awaits = true,
 };
 
@@ -29,7 +29,7 @@ static const struct fixture late_shm = {
     .sync = "zero",
     .ops = &sync_zero,
     .carriers = shm,
-    .opts = "fusion_mb=0.008",
+    .opts = "",
     .shared = true,
     .awaits = true,
 };

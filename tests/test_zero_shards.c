@@ -125,14 +125,12 @@ static const struct sync_ops aligned_ring = {
 static const struct fixture ring = {.sync = "ring",
                                     .ops = &aligned_ring,
                                     .carriers = tcp,
-                                    .opts = "fusion_mb=0.001"};
-static const struct fixture state = FIXTURE(tcp, "fusion_mb=0.001", 0);
-static const struct fixture late =
-    FIXTURE(tcp, "fusion_mb=0.001", .awaits = true);
+                                    .opts = ""};
+static const struct fixture state = FIXTURE(tcp, "", 0);
+static const struct fixture late = FIXTURE(tcp, "", .awaits = true);
 static const struct fixture grads_late =
     FIXTURE(tcp, "shard=2,slice_kb=1", .awaits = true);
-static const struct fixture state_shm =
-    FIXTURE(shm, "fusion_mb=0.001", .shared = true);
+static const struct fixture state_shm = FIXTURE(shm, "", .shared = true);
 
 // ---- steps, with the calls that a model makes
 

@@ -112,9 +112,17 @@ static bool makes_training(const struct key *k)
 static bool is_of_squeeze(const struct key *k)
 {
     static const char *const names[] = {
-        "squeeze",         "density",       "scope",  "levels",
-        "squeeze_rank",    "feedback",      "bucket", "bucket_mb",
-        "first_bucket_mb", "squeeze_after", "freeze", "momentum_correction",
+        "squeeze",
+        "density",
+        "scope",
+        "levels",
+        "squeeze_rank",
+        "feedback",
+        "bucket",
+        "bucket_mb",
+        "squeeze_after",
+        "freeze",
+        "momentum_correction",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(k->name, names[i]))

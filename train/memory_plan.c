@@ -67,10 +67,7 @@ static size_t largest(const struct memory_job *job, size_t n)
     const struct sync_settings *s = job->settings;
     if (job->backend->apart)
         return n;
-    double mb = s->bucket_mb;
-    mb = mb > s->first_bucket_mb ? mb : s->first_bucket_mb;
-    mb = mb > s->fusion_mb ? mb : s->fusion_mb;
-    double most = mb * 1048576 / sizeof(float);
+    double most = s->bucket_mb * 1048576 / sizeof(float);
     return most < (double)n ? (size_t)most : n;
 }
 

@@ -15,7 +15,6 @@
 #include "squeeze/squeeze.h"
 #include "squeeze/squeezed.h"
 #include "sync/bucket.h"
-#include "sync/fusion.h"
 #include "sync/sync.h"
 
 #include <math.h>
@@ -37,9 +36,8 @@ int shape_buckets(const struct model_config *c, const struct sync_settings *s,
     const double elements = 1024 * 1024 / sizeof(float);
     if (s->bucket == BUCKET_BLOCK)
         return shape_blocks(c, out, most);
-    return bucket_cut(out, most, model_nparams(c),
-                      (size_t)ceil(s->first_bucket_mb * elements),
-                      (size_t)ceil(s->bucket_mb * elements));
+    size_t n = model_nparams(c), size = (size_t)ceil(s->bucket_mb * elements);
+    return bucket_cut(out, most, n, bucket_first(n, size), size);
 }
 
 int shape_decay(const struct model_config *c, struct optim_config *o)
@@ -85,9 +83,9 @@ int shape_shards(const struct model_config *c, const struct sync_settings *s,
     struct bucket *buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *buckets);
     int n = buckets ? shape_buckets(c, s, buckets, TRAIN_MAX_BUCKETS) : -1;
     if (n >= 0)
-        n = fusion_cut(units, buckets, n, s->fusion_mb);
+        n = bucket_align(units, buckets, n, RULE_BLOCK);
     mem_free(buckets);
-    return n < 0 ? -1 : fusion_align(*units, n, RULE_BLOCK);
+    return n;
 }
 
 int shape_scatter(const struct model_config *c, const struct sync_settings *s,

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "group/group.h"
-#include "sync/fusion.h"
+#include "sync/bucket.h"
 #include "sync/members.h"
 
 static struct bucket own_chunk(const struct cluster *c,
@@ -17,23 +17,21 @@ static struct bucket own_chunk(const struct cluster *c,
 
 int shards_open(struct shards *s, const struct sync_job *job, size_t grain)
 {
-    struct bucket *fused;
-    int count = fusion_cut(&fused, job->buckets, job->nbuckets,
-                           job->settings->fusion_mb);
+    struct bucket *cut;
+    int count = bucket_align(&cut, job->buckets, job->nbuckets, grain);
     if (count < 0)
         return -1;
-    count = fusion_align(fused, count, grain);
     *s = (struct shards){.count = count,
                          .units = mem_alloc((size_t)count, sizeof *s->units)};
     for (int i = count - 1; s->units && i >= 0; i--) {
         struct unit *u = &s->units[i];
-        u->all = fused[i];
+        u->all = cut[i];
         u->own = own_chunk(job->cluster, &u->all, grain);
         u->at = s->own;
         s->own += u->own.n;
     }
-    s->largest = members_largest(fused, count);
-    mem_free(fused);
+    s->largest = members_largest(cut, count);
+    mem_free(cut);
     return s->units ? 0 : -1;
 }
 

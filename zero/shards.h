@@ -1,11 +1,11 @@
 // shards.h - which elements each worker owns: chunk r of every unit.
 //
-// A unit is the part of the vector that one exchange moves: a fused bucket
-// (sync/fusion.h), its ends moved up to multiples of `grain`. So chunks are
-// whole blocks of the norm (optim/segment.h), whatever the size of buckets.
-// Chunks may be empty.
+// A unit is the part of the vector that one exchange moves: a bucket, its ends
+// moved up to multiples of `grain` (sync/bucket.h). So chunks are whole blocks
+// of the norm (optim/segment.h), whatever the size of buckets. Chunks may be
+// empty.
 //
-//     fused buckets     |   2   |   1   |   0   |
+//     buckets           |   2   |   1   |   0   |
 //     units             |    2    |   1   |  0  |
 //     chunks, world 2   | r0 | r1 |r0 |r1 |r0|r1|
 //
@@ -30,7 +30,7 @@ struct shards {
     size_t own;     // elements of this rank, in all units
 };
 
-// Makes the units from the job's buckets, fused as its settings say. Returns 0,
-// or -1 after fail(); shards_close() accepts what shards_open() left half-way.
+// Makes the units from the job's buckets. Returns 0, or -1 after fail();
+// shards_close() accepts what shards_open() left half-way.
 int shards_open(struct shards *s, const struct sync_job *job, size_t grain);
 void shards_close(struct shards *s);

@@ -12,8 +12,7 @@
 // these, and the keys of gradients' buckets. "outer" has no such keys, since
 // its gradients do not travel.
 #define OF_ANY "staging", "inject"
-#define OF_ALL                                                                 \
-    OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb", "own_norm"
+#define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "own_norm"
 
 // Keys for the backends where sync/sync.c itself updates the parameters.
 #define OF_UPDATED                                                             \

@@ -61,7 +61,7 @@ static int check_own_keys(const struct run *r)
     return 0;
 }
 
-const char *const config_sum_keys[] = {"fusion_mb", "algorithm", "ctas", NULL};
+const char *const config_sum_keys[] = {"algorithm", "ctas", NULL};
 
 // Refuses settings of how whole gradients travel.
 static int check_travel(const struct run *r)

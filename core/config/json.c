@@ -10,14 +10,26 @@
 #include <ctype.h>
 #include <string.h>
 
+// Whether an earlier version had a setting that none of this one replaces.
+// inject= was not taken from a run.json, either; buckets have one size now.
+static bool is_gone(const char *name)
+{
+    static const char *const names[] = {"inject_rank", "first_bucket_mb",
+                                        "fusion_mb"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
 static int take(struct run *r, const cJSON *item)
 {
     char number[32];
     const char *value = cJSON_GetStringValue(item);
-    // Of earlier versions. inject= was not taken from a run.json, either.
-    // carrier=library is transport=library; else it was the default.
+    // Of earlier versions. carrier=library is transport=library; else it was
+    // the default.
     bool carrier = !strcmp(item->string, "carrier");
-    if (!strcmp(item->string, "inject_rank") ||
+    if (is_gone(item->string) ||
         (carrier && (!value || strcmp(value, "library") != 0)))
         return 0;
     const struct key *k = carrier ? key_find(&run_keys, "transport")

@@ -312,16 +312,11 @@ static const struct key rows[] = {
  .help = "where a bucket ends; size: after bucket_mb=; block: where a block "
          "of the model ends"},
 {"backend", "bucket_mb", "0", KEY_NUMBER, SET(bucket_mb), 0.001, 4096,
- "1/40 of the gradients, 1 to 25 MiB",
+ "1/40 of the gradients, 1 to 25 MiB; without servers at least 0.25 MiB per "
+ "worker",
  .unit = "MiB",
- .help = "size of a bucket: gradients that travel together"},
-{"backend", "first_bucket_mb", "1", KEY_NUMBER, SET(first_bucket_mb), 0.001,
- 4096, .unit = "MiB",
- .help = "size of the bucket that backward fills first"},
-{"backend", "fusion_mb", "0", KEY_NUMBER, SET(fusion_mb), 0.001, 4096,
- "0.25 MiB per worker, at least 1 MiB",
- .unit = "MiB",
- .help = "join buckets into messages of up to this size"},
+ .help = "size of a bucket: gradients that travel together; the bucket that "
+         "backward fills first has at most 1 MiB"},
 // The default is small. A server can send its first answer only after the first
 // slice of every worker, and its last answer only after their last slice. So in
 // each round each direction of a slow link is idle for the time of one slice.

@@ -97,8 +97,8 @@ struct sync_settings {
     int overlap; // bool
     enum staging_kind staging;
     enum bucket_kind bucket;
-    double bucket_mb, first_bucket_mb, fusion_mb; // MiB
-    int slice_kb;                                 // KiB
+    double bucket_mb; // MiB
+    int slice_kb;     // KiB
     struct sync_servers servers;
     int server_threads;
     struct sync_consistency consistency;

@@ -118,8 +118,8 @@ static const struct term rows[] = {
     {"", "zero_stage stage sharding_strategy reshard_after_forward", "shard="},
     {"", "activation_checkpointing gradient_checkpointing "
          "recompute_granularity", "recompute=1"},
-    {"", "bucket_cap_mb reduce_bucket_size", "bucket_mb="},
-    {"", "fusion_threshold", "fusion_mb="},
+    {"", "bucket_cap_mb reduce_bucket_size fusion_threshold first_bucket_mb "
+         "fusion_mb", "bucket_mb="},
     {"", "inject_rank", "inject=kill:10@1"},
     {"", "carrier", "transport=library"},
     {"", "overlap_comm overlap_grad_reduce", "overlap="},

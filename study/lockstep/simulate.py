@@ -193,7 +193,7 @@ class Exchange:
         """What the words of train say. squeeze=demo is a rule of its own."""
         bucket = WHOLE if self.values["bucket_mb"] == "0" else self.values["bucket_mb"]
         return self.core.ask("run", f"model={self.values['model']}", *self.train,
-                             f"bucket_mb={bucket}", f"first_bucket_mb={bucket}",
+                             f"bucket_mb={bucket}",
                              *["optimizer=sgd"] * ("squeeze=demo" in self.train), *more)
 
     def _read_ways(self):
@@ -227,7 +227,7 @@ class Exchange:
                                      run["context"], run["vocab"])))
             words += ["train", *(f"{name}={size:.0f}" for name, size in sizes.items()),
                       *(f"{name}={self.settings[name]}"
-                        for name in (*SQUEEZE, "bucket_mb", "first_bucket_mb"))]
+                        for name in (*SQUEEZE, "bucket_mb"))]
         return words
 
 

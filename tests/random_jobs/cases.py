@@ -16,7 +16,7 @@ from story import STORIES, draw_story, tell
 
 TRIES = 3  # of a smaller case, whose story may hit another moment
 STEADY = ("quiet", "twin", "death", "slow_disk", "resume", "rewind", "other_way")
-COUNTED = sorted({*FORCED, "sync", "accum", "bucket_mb", "fusion_mb", "net", "stages",
+COUNTED = sorted({*FORCED, "sync", "accum", "bucket_mb", "net", "stages",
                   "server_threads", "slice_kb", "tensorboard", "samples"} - {"mesh"})
 
 

@@ -20,7 +20,7 @@ DEFAULTS = {
     "accum": 1, "batch": 1, "layers": 1, "heads": 1, "warmup": 0,
     "schedule": "constant", "bucket_mb": 0, "transport": "auto", "chunks": 1,
     "ahead": 0, "pipeline": "1f1b", "staging": "auto", "bucket": "size",
-    "server_threads": 1, "servers": "1", "fusion_mb": 0, "stages": "", "net": "",
+    "server_threads": 1, "servers": "1", "stages": "", "net": "",
     "squeeze": "none", "density": .01, "scope": "bucket", "levels": 127, "feedback": 1,
     "squeeze_after": 0, "freeze": 0, "squeeze_rank": 4, "momentum_correction": 0,
     "tp_sequence": 0, "tp_wire": "fp32", "offload": "none",
@@ -213,8 +213,6 @@ def draw_way(rng, layers, emulated=False):
         job["transport"] = rng.choice(("tcp", "shm", "auto"))
     if job["sync"] in ("zero", "outer"):
         job["transport"] = rng.choice(("tcp", "shm", "auto", "library", "library"))
-    if job["sync"] in ("ring", "zero") and rng.random() < .2:
-        job["fusion_mb"] = .001
     if sync in ("sps", "dps"):
         job |= draw_servers(rng, sync)
     if sync in ("ring", "allreduce", "sps", "dps", "zero") and rng.random() < .4:

@@ -178,7 +178,7 @@ def _times_law(job, run, law):
         return 0, 1
     if is_loose(job) and job["sync"] == "dps":
         return 0.5, 1  # nor what a server beside a worker sends after the worker's end
-    cut = any(job.get(k) for k in ("bucket_mb", "fusion_mb")) or job["sync"] == "zero" or \
+    cut = job.get("bucket_mb") or job["sync"] == "zero" or \
         job.get("bucket") == "block" or job.get("squeeze") == "power" or \
         job.get("scope") == "tensor"
     short = cut or run["model"]["parameters"] <= SHORT * parts

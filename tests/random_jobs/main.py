@@ -2,7 +2,8 @@
 """main.py LOCKSTEP - draws jobs and stories at random, and compares each with an oracle.
 
     --seed S        the seed (default 1); case N of a seed is always the same job.
-                    "new" draws a seed and prints it
+                    "new" draws a seed and prints it. S,T,..: several, one after the
+                    other, each for its part of the minutes
     --minutes M     how long to draw (default 1)
     --case N        only this case, with what it does; --case A..B: some
     --line LINE     only the case of this line, "STORY:SEED key=value .."
@@ -78,11 +79,12 @@ def has_own_mounts():
 class Session:
     """Runs cases, and counts."""
 
-    def __init__(self, a, lockstep, mounts):
-        self.a, self.lockstep, self.mounts = a, lockstep, mounts
+    def __init__(self, a, seed, pairs, mounts):
+        self.a, self.seed, self.pairs, self.mounts = a, seed, pairs, mounts
+        self.lockstep = pairs.lockstep
         self.until = time.monotonic() + 60 * a.minutes
         self.ran, self.failed, self.began = 0, 0, time.monotonic()
-        self.pairs, self.stories = Pairs(lockstep), collections.Counter()
+        self.stories = collections.Counter()
 
     def cases(self):
         """(what to call it, a function that makes the case)."""
@@ -100,7 +102,7 @@ class Session:
         for n in numbers:
             if not (a.case or a.kept or a.draw) and time.monotonic() > self.until:
                 return
-            yield n, lambda n=n: Case.drawn(self.lockstep, a.seed, n, self.mounts)
+            yield n, lambda n=n: Case.drawn(self.lockstep, self.seed, n, self.mounts)
             if a.pairs and (line := self.fill(n)):
                 yield f"{n}b", lambda line=line: Case.read(self.lockstep, line,
                                                            self.mounts)
@@ -108,7 +110,7 @@ class Session:
     def fill(self, n):
         """With --pairs each drawn case is followed by one that has pairs that were never
         drawn."""
-        return self.ran and self.pairs.fill(random.Random(f"{self.a.seed}/{n}b"))
+        return self.ran and self.pairs.fill(random.Random(f"{self.seed}/{n}b"))
 
     def one(self, name, make):
         """Runs one case. Returns (its name, the case, what went wrong or None)."""
@@ -158,6 +160,13 @@ class Session:
                     cases = iter(())
 
 
+    def print(self):
+        """How many cases there were."""
+        stories = ", ".join(f"{n} {s}" for s, n in sorted(self.stories.items()))
+        print(f"seed {self.seed}: {self.ran} cases ({stories}), {self.failed} failed",
+              flush=True)
+
+
 def main():
     """Draws cases until the time is over."""
     a = words()
@@ -165,14 +174,18 @@ def main():
     if a.seed == "new":
         a.seed = str(random.SystemRandom().randrange(10 ** 6))
         print(f"seed {a.seed}", flush=True)
+    seeds, failed = a.seed.split(","), 0
+    a.minutes /= len(seeds)
     with tempfile.TemporaryDirectory(prefix="lockstep-random-") as name:
-        session = Session(a, Lockstep(a.lockstep, name), mounts)
-        session.draw() if a.draw else session.run()
+        pairs = Pairs(Lockstep(a.lockstep, name))
+        for seed in seeds:
+            session = Session(a, seed, pairs, mounts)
+            session.draw() if a.draw else session.run()
+            session.print()
+            failed += session.failed
         if a.pairs:
-            session.pairs.print()
-    stories = ", ".join(f"{n} {s}" for s, n in sorted(session.stories.items()))
-    print(f"seed {a.seed}: {session.ran} cases ({stories}), {session.failed} failed")
-    return 1 if session.failed else 0
+            pairs.print()
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

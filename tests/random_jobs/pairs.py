@@ -6,6 +6,7 @@ can start, the commonest refusal is the reason.
 
 import collections
 import itertools
+import math
 
 from cases import Case
 from draw import MOST_WORKERS
@@ -52,7 +53,7 @@ class Pairs:
         more = {"mesh": ",".join(f"{k}{n}" for k, n in found.items())}
         if found["up"] > 1 and found["cp"] == 1:
             return "up is within cp"
-        if world({**found, "dp": 1, "mesh": ""}) == 1:
+        if math.prod(n for k, n in found.items() if k != "dp") == 1:
             more = {"workers": found["dp"], "mesh": ""}
         if world({**job, **more}) > MOST_WORKERS:
             return f"more than {MOST_WORKERS} workers"

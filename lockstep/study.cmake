@@ -18,6 +18,8 @@ if(Python3_FOUND)
     endforeach()
     set_tests_properties(study_oracle PROPERTIES FIXTURES_SETUP studies)
     set_tests_properties(study_mutants PROPERTIES FIXTURES_REQUIRED studies)
+    lockstep_long(study_mutants ${Python3_EXECUTABLE} tests/study_mutants.py
+                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep)
     add_test(NAME figures COMMAND ${Python3_EXECUTABLE} tests/draw.py plots
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Random jobs: those that have found mistakes, and the first cases of a seed. The

@@ -134,7 +134,7 @@ static const struct key rows[] = {
     {"sync_perf", "factor", "4", KEY_NUMBER, AT(factor), .min = 1.1, .max = 1e6,
      .help = "each size is this many times the last"},
     {"sync_perf", "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0,
-     .max = 4096, .zero = "as in training", .unit = "MiB",
+     .max = 4096, .zero = "1/40 of the vector, 1 to 25 MiB", .unit = "MiB",
      .help = "size of a bucket of gradients"},
     {"sync_perf", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
      .max = 86400, .unit = "s", .help = "longest wait for another process"},

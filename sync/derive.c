@@ -21,7 +21,7 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
                  size_t n)
 {
     const double mib = 1048576;
-    int hops = b->servers || s->squeeze ? 0 : world;
+    int hops = b->traffic == TRAFFIC_RING && !s->squeeze ? world : 0;
     if (s->bucket_mb == 0 && n > 0)
         s->bucket_mb = (double)(bucket_usual(n, hops) * sizeof(float)) / mib;
     if (s->shard >= SHARD_GRADS)

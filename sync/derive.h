@@ -13,10 +13,10 @@ struct backend;
 // workers and n parameters:
 //
 //     bucket      "block", if blocks are lent
-//     bucket_mb   a fortieth of all parameters, within 1 .. 25 MiB; without
-//                 servers and squeeze= at least a quarter MiB for each worker
-//                 (bucket_usual()): a sum costs 2(world-1) latencies, so a
-//                 bucket must grow with the world
+//     bucket_mb   a fortieth of all parameters, within 1 .. 25 MiB; in a ring
+//                 of whole gradients at least a quarter MiB for each worker
+//                 (bucket_usual()): a sum costs 2(world-1) latencies there, so
+//                 a bucket must grow with the world
 //     servers     one, or one beside each worker, as the backend's row says
 //     update      with servers: "worker", if the wire has 16 bits and a step
 //                 adds the gradients of all workers; else "server". Without

@@ -76,7 +76,7 @@ COMPUTE = [
     ["", "bucket_mb=0.05"],
 ]
 WIRE = ["wire=fp32", "wire=fp16", "wire=bf16"]
-RING = [WORKERS, WIRE, ["", "bucket_mb=0.1"], ["slice_kb=256", "slice_kb=4"]]
+RING = [WORKERS, WIRE, ["", "bucket_mb=0.01"], ["slice_kb=256", "slice_kb=4"]]
 SERVERS = [WORKERS, WIRE, ["server_threads=1", "server_threads=2"],
            ["priority=1", "priority=0"], ["slice_kb=256", "slice_kb=4"]]
 UPDATE = ["update=server", "update=worker"]
@@ -415,11 +415,11 @@ def compare(old, new, allowed, rounding):
     return lines
 
 
-# How an older build that has a key says settings: what is replaced, and by what.
+# How settings are said to an older build: a key that it has, what is replaced, by what.
 WAS = (("carrier", r"transport=library", "carrier=library"),
        ("first_bucket_mb", r"bucket_mb=(\S+)", r"bucket_mb=\1 first_bucket_mb=\1"),
-       ("fusion_mb", r"^(?=.*sync=(?:ring|zero))(?=.*bucket_mb=)(?!.*squeeze=)",
-        "fusion_mb=0.001 "))
+       ("fusion_mb", r"^(?=.*sync=(?:ring|zero))(?=.*bucket_mb=)"
+        r"(?!.*(?:squeeze=|sync=allreduce))", "fusion_mb=0.001 "))
 
 
 def words_of(bin_dir):

@@ -132,6 +132,7 @@ static void run_json_is_read(void **state)
     assert_int_equal(json(&r, "{\"asked\": {\"first_bucket_mb\": 1, "
                               "\"fusion_mb\": 1}}"),
                      0);
+    assert_true(r.settings.bucket_mb == 0);
     assert_int_equal(json(&r, "{\"asked\": {\"carrier\": \"library\"}}"), 0);
     assert_int_equal(r.settings.transport, TRANSPORT_LIBRARY);
     assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}} {}"), -1);

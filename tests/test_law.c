@@ -253,7 +253,8 @@ static void forecasts_of_replicas_and_servers(void **state)
     strcpy(links.fits[0].who, "tcp");
     links.fits[0].link = (struct link){.alpha_s = 0, .bytes_per_s = 1e8};
     // 100 MB take 1.5 s around the ring; all but the last 4e6 gradients are
-    // hidden by backward: the first bucket has 1 MiB, and two others the rest
+    // hidden by backward: the first bucket has 1 MiB, then two have j.bucket, then
+    // come these
     assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
     assert_true(fabs(f.link_bytes - 150e6) < 1);
     assert_true(fabs(f.exchange_s - 1.5) < 1e-9);
@@ -276,6 +277,10 @@ static void forecasts_of_replicas_and_servers(void **state)
     j.embeddings = 5e6;
     assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 3 - 6e-8 * (4e6 + j.bucket)) < 1e-9);
+    // one bucket that holds all travels after backward
+    j.bucket = 25e6;
+    assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
+    assert_true(fabs(f.overlapped_s - 4.5) < 1e-9);
     // a 16-bit wire halves the time
     j.bytes_each = 2;
     assert_int_equal(forecast(&j, backend_row("dps"), &links, &f), 0);

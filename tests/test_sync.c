@@ -141,6 +141,29 @@ static void borders_of_buckets_are_aligned(void **state)
 
 // An update has the same bits with any number of threads, also at the ends of
 // blocks.
+static void buckets_grow_with_a_ring(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sync, *text;
+        double mb;
+    } cases[] = {
+        {"ring", "", 1.5},
+        {"zero", "", 1.5},
+        {"ring", "bucket_mb=0.05", 0.05},
+        {"ring", "squeeze=topk", 1},
+        {"allreduce", "", 1},
+        {"dps", "", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sync_settings s;
+        assert_int_equal(settings_text(&s, cases[i].text, cases[i].sync, 6,
+                                       1000),
+                         0);
+        assert_true(s.bucket_mb == cases[i].mb);
+    }
+}
+
 static void update_ignores_threads(void **state)
 {
     (void)state;
@@ -342,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_tile),
         cmocka_unit_test(borders_of_buckets_are_aligned),
+        cmocka_unit_test(buckets_grow_with_a_ring),
         cmocka_unit_test(update_ignores_threads),
         cmocka_unit_test(overflow_skips),
         cmocka_unit_test(state_moves),

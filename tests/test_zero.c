@@ -4,6 +4,7 @@
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
 #include "optim/rule.h"
+#include "sync/bucket.h"
 #include "sync/law.h"
 #include "sync/replicas.h"
 #include "tests/queue_device.h"
@@ -36,11 +37,13 @@ static void law_of_formats(const struct sync_job *job, int rank, int world,
                            .sum_bytes = dtype_bytes(wire),
                            .param_bytes = dtype_bytes(gathered)};
     struct group_stats moves;
-    law.count = job->nbuckets;
-    law.cut = job->buckets;
+    struct bucket *units;
+    law.count = bucket_align(&units, job->buckets, job->nbuckets, RULE_BLOCK);
+    law.cut = units;
     law_step_bytes(&law, rank, &moves);
     *out = moves.bytes_out;
     *in = moves.bytes_in;
+    mem_free(units);
 }
 
 static void law(const struct sync_job *job, int rank, int world,

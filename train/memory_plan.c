@@ -61,12 +61,24 @@ static void add_shards(const struct memory_job *job, struct memory *m)
                   share.weight_buffers * dtype_bytes(job->model->precision);
 }
 
+static size_t largest_block(const struct model_config *c)
+{
+    size_t most = 0, off, n;
+    for (int b = 0; b < model_nblocks(c); b++) {
+        model_block(c, b, &off, &n);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 // Elements of the largest vector that travels at once with a 16-bit wire.
 static size_t largest(const struct memory_job *job, size_t n)
 {
     const struct sync_settings *s = job->settings;
     if (job->backend->apart)
         return n;
+    if (s->bucket == BUCKET_BLOCK)
+        return largest_block(&job->model->config);
     double most = s->bucket_mb * 1048576 / sizeof(float);
     return most < (double)n ? (size_t)most : n;
 }

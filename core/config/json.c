@@ -10,8 +10,8 @@
 #include <ctype.h>
 #include <string.h>
 
-// Whether an earlier version had a setting that none of this one replaces.
-// inject= was not taken from a run.json, either; buckets have one size now.
+// Whether an earlier version had this setting and this one ignores it: inject=
+// was never taken from a run.json, and buckets have one size now.
 static bool is_gone(const char *name)
 {
     static const char *const names[] = {"inject_rank", "first_bucket_mb",

@@ -189,7 +189,7 @@ function(emulated_test name program)
   cmake_parse_arguments(A "" "" "WORDS;ENV" ${ARGN})
   target_link_libraries(test_${program} PRIVATE PkgConfig::CMOCKA m)
   add_test(NAME ${name} COMMAND test_${program} ${A_WORDS})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 # on a busy machine
                        ENVIRONMENT "OMP_NUM_THREADS=1;${A_ENV}")
   add_dependencies(lockstep_tests test_${program})
 endfunction()

@@ -15,7 +15,6 @@ from story import STORIES
 
 TRIES = 40  # jobs that a pair is put into; pairs that are put into a job
 ROUNDS = 3
-FIXED = ("net", "stages")  # values of these are not put into another job
 
 
 class Pairs:
@@ -47,6 +46,18 @@ class Pairs:
         key, _, text = value.partition("=")
         if key == "story":
             return job if STORIES[text].holds(job) else STORIES[text].needs
+        if text == "none" and key in ("net", "stages"):
+            return {k: v for k, v in job.items() if k != key}
+        if key == "stages":
+            parts = sizes(job)["pp"] * job.get("chunks", 1)
+            more = job["layers"] - parts
+            return {**job, key: ",".join([str(1 + more)] + ["1"] * (parts - 1))} \
+                if parts > 1 and more >= 0 else "too few layers, or one stage"
+        if key == "net" or (value == "transport=shm" and job.get("net")):
+            shm = key == "transport" or job.get("transport") == "shm"
+            job = {**job, "net": f"1gbit,hosts={1 if shm else 2}"}
+            if key == "net":
+                return job
         if key not in ("dp", "pp", "tp", "cp", "up"):
             return {**job, key: value_of(text)}
         found = {**sizes(job), key: int(text)}
@@ -69,8 +80,6 @@ class Pairs:
         """(job, story) with a pair, or None."""
         want = dict(value.split("=", 1) for value in pair)
         story = want.get("story", story)
-        if not want.keys().isdisjoint(FIXED):
-            return None
         for value in pair:
             job = self._put(job, value)
             if isinstance(job, str):
@@ -103,8 +112,6 @@ class Pairs:
         """Why no job has both values; "" if some job can."""
         refused, jobs = collections.Counter(), []
         for value, other in pair, pair[::-1]:
-            if other.split("=")[0] in FIXED:
-                continue
             for job in self.jobs[value][:TRIES]:
                 put = self._put(job, other)
                 if isinstance(put, str):

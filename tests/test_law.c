@@ -253,8 +253,8 @@ static void forecasts_of_replicas_and_servers(void **state)
     strcpy(links.fits[0].who, "tcp");
     links.fits[0].link = (struct link){.alpha_s = 0, .bytes_per_s = 1e8};
     // 100 MB take 1.5 s around the ring; all but the last 4e6 gradients are
-    // hidden by backward: the first bucket has 1 MiB, then two have j.bucket, then
-    // come these
+    // hidden by backward. The first bucket has 1 MiB, two have j.bucket, and
+    // the last has these
     assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
     assert_true(fabs(f.link_bytes - 150e6) < 1);
     assert_true(fabs(f.exchange_s - 1.5) < 1e-9);

@@ -86,7 +86,7 @@ if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
   add_test(NAME lab_cheats
            COMMAND ${Python3_EXECUTABLE} tests/labs_cheats.py ${CMAKE_BINARY_DIR}/labs
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(lab_cheats PROPERTIES TIMEOUT 600 ENVIRONMENT
+  set_tests_properties(lab_cheats PROPERTIES TIMEOUT 1200 ENVIRONMENT
     "CC=${CMAKE_C_COMPILER};PYTHONDONTWRITEBYTECODE=1")
   add_test(NAME lab_train
            COMMAND ${Python3_EXECUTABLE} tests/labs_train.py

@@ -48,6 +48,6 @@ if(Python3_FOUND)
                                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endforeach()
-  set_tests_properties(${tests} ${long} PROPERTIES TIMEOUT 900 # on a busy machine
+  set_tests_properties(${tests} ${long} PROPERTIES TIMEOUT 1800 # on a busy machine
                                                    LABELS jobs SKIP_RETURN_CODE 77)
 endif()

@@ -58,7 +58,7 @@ static int refuse_option(const struct command *c, const char *word)
 {
     const char *setting = word + strspn(word, "-");
     if (strchr(setting, '='))
-        return fail("%s %.60s: settings have no dashes; write %.60s", c->name,
+        return fail("%s %.60s: settings have no dashes; try: %.60s", c->name,
                     word, setting);
     return fail("%s %.60s: no such option; try: lockstep %s --help", c->name,
                 word, c->name);

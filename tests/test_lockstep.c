@@ -52,7 +52,7 @@ static void help_lists_the_commands(void **state)
     assert_prints(&j, "no such option; try: lockstep sample --help");
     job_run(&j, 20, "lockstep train --steps=5");
     assert_status(&j, 1);
-    assert_prints(&j, "settings have no dashes; write steps=5");
+    assert_prints(&j, "settings have no dashes; try: steps=5");
 }
 
 // These commands explain themselves with --help at any place (bench only at the

@@ -54,7 +54,7 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
         return k;
     const struct key *now = key_renamed(t, name);
     if (now) {
-        fail("%s= is called %s= now", name, now->name);
+        fail("%s= is called %s= now; try: %s=", name, now->name, now->name);
         return NULL;
     }
     CHECK(t->n <= KEYS_MOST);

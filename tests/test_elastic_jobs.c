@@ -111,13 +111,14 @@ static void who_comes_last_writes_the_results(void **state)
     (void)state;
     struct job j;
     job_run(&j, 90,
-            "rm -rf last e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "rm -rf last e.txt; cp '" SLOW_DISK
+            "' slow.so; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
             "timeout=30 > e.txt 2> said.txt & "
             "until grep -q @endpoint e.txt; do sleep 0.02; done; "
             "w='%s steps=20 sync=sps consistency=asp world=2 elastic=1 eval=0 "
             "save=5 out=last'; "
             "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
-            "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_FILE=summary.json "
+            "LD_PRELOAD=./slow.so SLOW_DISK_FILE=summary.json "
             "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
             "SLOW_DISK_S=4 trainer $w rank=0 & a=$!; "
             "trainer $w rank=1 inject=kill:5@1; "
@@ -158,13 +159,14 @@ static void workers_take_turns_to_save(void **state)
     (void)state;
     struct job j;
     job_run(&j, 90,
-            "rm -rf turns e.txt; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "rm -rf turns e.txt; cp '" SLOW_DISK
+            "' slow.so; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
             "timeout=30 > e.txt & "
             "until grep -q @endpoint e.txt; do sleep 0.02; done; "
             "w='%s steps=40 sync=sps consistency=asp world=2 elastic=1 eval=0 "
             "save=20 out=turns'; "
             "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
-            "LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=4 "
+            "LD_PRELOAD=./slow.so SLOW_DISK_S=4 "
             "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
             "trainer $w rank=1 inject=delay:10:2000@1 & a=$!; "
             "trainer $w rank=0 inject=kill:5@0; "

@@ -198,11 +198,12 @@ static void own_carriers_start_without_mpirun(void **state)
             "chmod +x rsh");
     assert_status(&j, 0);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        job_run(&j, 60,
-                "rm -rf own; " NOBODY "PATH=$PWD/mpi:$PATH LOCKSTEP_RSH=$PWD/"
-                "rsh lockstep train %s %s save=6 out=own && "
-                "[ -e own/checkpoint-6/model.safetensors ]",
-                tiny, ways[i]);
+        job_run(
+            &j, 60,
+            "rm -rf own; " NOBODY "PATH=\"$PWD/mpi:$PATH\" "
+            "LOCKSTEP_RSH=\"$PWD/rsh\" lockstep train %s %s save=6 out=own && "
+            "[ -e own/checkpoint-6/model.safetensors ]",
+            tiny, ways[i]);
         assert_status(&j, 0);
         assert_false(job_has("asked-mpi"));
     }
@@ -215,8 +216,8 @@ static void own_carriers_start_without_mpirun(void **state)
                       "this one; try: examples/slurm.sh, or hosts=FILE");
     for (size_t i = 0; i < sizeof mpi / sizeof *mpi; i++) {
         job_run(&j, 60,
-                "rm -f asked-mpi; " NOBODY "PATH=$PWD/mpi:$PATH lockstep "
-                "train %s %s out=never; [ -e asked-mpi ]",
+                "rm -f asked-mpi; " NOBODY "PATH=\"$PWD/mpi:$PATH\" "
+                "lockstep train %s %s out=never; [ -e asked-mpi ]",
                 tiny, mpi[i]);
         assert_status(&j, 0);
     }
@@ -269,9 +270,10 @@ static void an_endless_finalize_ends_the_job(void **state)
     struct job j;
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         job_run(&j, 60,
-                NOBODY "LD_PRELOAD=" ENDLESS " "
-                       "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
-                       "lockstep train %s %s workers=2 save=2 out=endless%zu",
+                "cp '" ENDLESS "' endless.so; " NOBODY
+                "LD_PRELOAD=./endless.so "
+                "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+                "lockstep train %s %s workers=2 save=2 out=endless%zu",
                 tiny, jobs[i], i);
         assert_status(&j, 0);
         assert_int_equal(job_processes(20), 0);
@@ -337,17 +339,18 @@ static void example_scripts_run(void **state)
     job_run(&j, 60,
             "printf '#!/bin/sh\nshift\nexec sh -c \"$*\"\n' > rsh; "
             "chmod +x rsh; printf '127.0.0.1\n127.0.0.2\n' > nodes; " NOBODY
-            "PBS_NODEFILE=$PWD/nodes PBS_O_WORKDIR=$PWD LOCKSTEP_RSH=%s/rsh "
-            "words='sync=sps %s out=pbs-sh' " LOCKSTEP_SOURCE
-            "/examples/pbs.sh",
+            "PBS_NODEFILE=\"$PWD/nodes\" PBS_O_WORKDIR=\"$PWD\" "
+            "LOCKSTEP_RSH='%s/rsh' "
+            "words='sync=sps %s out=pbs-sh' '" LOCKSTEP_SOURCE
+            "'/examples/pbs.sh",
             job_dir(), tiny);
     assert_status(&j, 0);
     assert_non_null(strstr(j.out, "sps, 2 workers"));
     job_run(&j, 90,
             "torchrun --nproc_per_node=1 --no_python true >torchrun.txt 2>&1 "
-            "|| PATH=" LOCKSTEP_SOURCE "/tests/stand_in:$PATH; " NOBODY
-            "MASTER_ADDR=%s MASTER_PORT=2920 " LOCKSTEP_SOURCE
-            "/examples/torchrun.sh 2 %s sync=ring out=torchrun-sh",
+            "|| PATH='" LOCKSTEP_SOURCE "'/tests/stand_in:\"$PATH\"; " NOBODY
+            "MASTER_ADDR=%s MASTER_PORT=2920 '" LOCKSTEP_SOURCE
+            "'/examples/torchrun.sh 2 %s sync=ring out=torchrun-sh",
             own_address(), tiny);
     assert_status(&j, 0);
     assert_non_null(strstr(j.out, "ring, 2 workers"));

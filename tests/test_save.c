@@ -137,7 +137,8 @@ static void workers_may_die_in_the_last_save(void **state)
     (void)state;
     struct job j;
     job_run(&j, 90,
-            "rm -rf dying; LD_PRELOAD=" SLOW_DISK " SLOW_DISK_S=5 "
+            "rm -rf dying; cp '" SLOW_DISK "' slow.so; "
+            "LD_PRELOAD=./slow.so SLOW_DISK_S=5 "
             "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
             "lockstep train %s sync=sps workers=3 elastic=1 save=20 steps=20 "
             "out=dying & job=$!; "

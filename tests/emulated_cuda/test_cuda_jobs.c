@@ -315,7 +315,8 @@ static void kernels_are_in_the_trace(void **state)
     (void)state;
     struct job j = {0};
     job_run(&j, 200,
-            "LD_LIBRARY_PATH=" FAKE_LIBRARIES " lockstep train %s device=cuda "
+            "LD_LIBRARY_PATH='" FAKE_LIBRARIES
+            "' lockstep train %s device=cuda "
             "sync=local workers=1 steps=2 trace=hta kernels=1 out=cuda",
             small);
     if (j.status)

@@ -23,10 +23,10 @@ add_test(NAME lab_by_hand
          COMMAND bash -c "
            says() { sed 's/^    //' labs/by_hand/README.md | grep -qxF -- \"$1\" ||
              { echo \"not in README.md: $1\"; exit 1; }; }
-           { $<TARGET_FILE:house>; $<TARGET_FILE:house> 2 | head -3; } |
+           { '$<TARGET_FILE:house>'; '$<TARGET_FILE:house>' 2 | head -3; } |
              while IFS= read -r line; do says \"$line\"; done &&
-           test $($<TARGET_FILE:house> 4 | grep -c worker) = 12 &&
-           ! $<TARGET_FILE:house> 3"
+           test $('$<TARGET_FILE:house>' 4 | grep -c worker) = 12 &&
+           ! '$<TARGET_FILE:house>' 3"
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 
 file(GLOB lab_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS labs/[0-9]*)

@@ -7,6 +7,7 @@ cell, the figures exist, and a run with a cell's settings counts as a run of it.
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -52,6 +53,9 @@ def main():
             e = read_experiment(str(path))
             assert e.title and e.cells, path
             figures.check(e.figures)
+            if os.geteuid():  # only root has networks; others may ask for them with a ?
+                for cell in e.cells:
+                    cell.words = [re.sub(r"^net=(?=\d)", "net=?", w) for w in cell.words]
             for cell, plan in zip(e.cells, plans(e.cells)):
                 belongs(cell, plan, pathlib.Path(name))
         resumes(pathlib.Path(name))

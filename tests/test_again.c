@@ -191,7 +191,7 @@ static void runs_of_version_0_1_0_are_read(void **state)
 {
     (void)state;
     struct job j = {0};
-    job_run(&j, 20, "cp -r %s old && cp old/text.txt .", LOCKSTEP_OLD_RUN);
+    job_run(&j, 20, "cp -r '%s' old && cp old/text.txt .", LOCKSTEP_OLD_RUN);
     assert_ok(&j);
     job_run(&j, 60, "lockstep train old/run.json out=repeated");
     assert_ok(&j);

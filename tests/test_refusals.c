@@ -211,7 +211,7 @@ static void jobs_need_no_path(void **state)
     (void)state;
     struct job j = {0};
     job_run(&j, 60,
-            "env -u PATH $(command -v lockstep) train %s steps=3 workers=2 "
+            "env -u PATH \"$(command -v lockstep)\" train %s steps=3 workers=2 "
             "sync=allreduce",
             tiny);
     assert_int_equal(j.status, 0);

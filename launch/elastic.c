@@ -16,14 +16,17 @@ static bool is_left(const struct child *c)
 
 bool elastic_goes_on(const struct child *c, int n, bool elastic)
 {
-    bool ended = false, servers = false, served = false, left = false;
+    bool ended = false, servers = false, served = false, over = false;
+    bool left = false;
     for (int i = 0; i < n; i++) {
-        ended |= works(&c[i]) && !c[i].alive && c[i].status == 0;
+        bool well = !c[i].alive && c[i].status == 0;
+        ended |= works(&c[i]) && well;
+        over |= !works(&c[i]) && well;
         servers |= !works(&c[i]);
         served |= !works(&c[i]) && c[i].alive;
         left |= is_left(&c[i]);
     }
-    return left && !(elastic && ended && servers && !served);
+    return left && !(elastic && ended && (over || (servers && !served)));
 }
 
 bool elastic_blames_server(const struct child *c)

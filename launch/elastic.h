@@ -6,8 +6,10 @@
 #include "launch/child.h"
 
 // Returns whether there are workers to wait for. In an elastic job, once a
-// worker has finished and all servers have ended, no other worker can go on:
-// one that was started again is too late, and one that still runs is frozen.
+// worker has finished and a server has ended well, or all have ended, no other
+// worker can go on: one that was started again is too late, and one that still
+// runs is frozen. Servers may differ: one that hears of the last worker's loss
+// before the others' end is done then, and one that hears of it later waits.
 bool elastic_goes_on(const struct child *c, int n, bool elastic);
 
 // Whether a dead worker says that it has lost a server. The server may have

@@ -37,6 +37,33 @@ static void a_frozen_worker_is_not_waited_for(void **state)
     close_job(&f);
 }
 
+static double in_a_minute(void *ctx, int rank, bool lost, char *why,
+                          size_t size)
+{
+    struct fixture *f = ctx;
+    (void)rank, (void)lost, (void)why, (void)size;
+    f->asked++;
+    return 60;
+}
+
+// Server 0 heard of worker 1's loss before worker 0's end, so it is done. Server
+// 1 heard of it later, and waits until worker 1 is back.
+static void a_worker_is_too_late_once_a_server_is_done(void **state)
+{
+    (void)state;
+    struct fixture f = {.grace_s = 0.2};
+    struct job_again again = {in_a_minute, not_reached, &f};
+    f.again = &again;
+    open_job(&f, true);
+    script(&f, JOB_SERVER, 0, "sleep 0.5");
+    script(&f, JOB_SERVER, 1, "sleep 9; exit 1");
+    script(&f, JOB_WORKER, 0, "sleep 0.5");
+    script(&f, JOB_WORKER, 1, "exit 1");
+    assert_int_equal(job_run(f.job), 0);
+    assert_int_equal(f.asked, 1);
+    close_job(&f);
+}
+
 // If all workers lose their server, the job has failed, and no restart of a
 // single worker is tried. If another one makes a step, only that worker is
 // lost.
@@ -73,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_frozen_worker_is_not_waited_for),
+        cmocka_unit_test(a_worker_is_too_late_once_a_server_is_done),
         cmocka_unit_test(a_lost_server_is_the_loss_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,7 +292,7 @@ def full_disk(case, rng):
         status, line = case.lockstep.finish(case.lockstep.start(job, out))
         if status and "space" not in line:
             raise Wrong(f"full ({case.note}): exit status {status}: {line}")
-        subprocess.run([*mount[:3], "-o", "remount,size=100m", "tmpfs", str(out)],
+        subprocess.run([*mount[:3], "-o", "remount,size=1g", "tmpfs", str(out)],
                        check=True)
         go_on(case, job, out)
         if not is_loose(job):

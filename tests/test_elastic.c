@@ -46,8 +46,8 @@ static double in_a_minute(void *ctx, int rank, bool lost, char *why,
     return 60;
 }
 
-// Server 0 heard of worker 1's loss before worker 0's end, so it is done. Server
-// 1 heard of it later, and waits until worker 1 is back.
+// Server 0 heard of worker 1's loss before worker 0's end, so it is done.
+// Server 1 heard of it later, and waits until worker 1 is back.
 static void a_worker_is_too_late_once_a_server_is_done(void **state)
 {
     (void)state;

@@ -8,6 +8,8 @@
 
 #include "base/base.h"
 
+enum { MIB = 1048576 / sizeof(float) }; // elements
+
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
 {
     CHECK(first > 0 && size > 0);
@@ -25,8 +27,6 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
     return count;
 }
 
-enum { MIB = 1048576 / sizeof(float) };
-
 size_t bucket_first(size_t n, size_t size)
 {
     return size >= n ? n : size < MIB ? size : MIB;
@@ -34,12 +34,11 @@ size_t bucket_first(size_t n, size_t size)
 
 size_t bucket_usual(size_t n, int hops)
 {
+    const size_t most = (size_t)25 * MIB;
     size_t share = (n + 39) / 40, least = (size_t)hops * MIB / 4;
-    if (least < MIB)
-        least = MIB;
-    if (share > (size_t)25 * MIB)
-        share = (size_t)25 * MIB;
-    return share < least ? least : share;
+    share = share < most ? share : most;
+    least = least > MIB ? least : MIB;
+    return share > least ? share : least;
 }
 
 int bucket_align(struct bucket **out, const struct bucket *buckets, int n,

@@ -224,6 +224,26 @@ static void own_carriers_start_without_mpirun(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
+// Both ranks are silent for so long, or the first of them is: on one core the
+// last sign of the other may come later.
+static void assert_silent(const struct job *j, const char *within)
+{
+    static const char *const who[][2] = {{"2", "rank 0, rank 1"},
+                                         {"1", "rank 0"},
+                                         {"1", "rank 1"}};
+    bool silent = false;
+    for (int i = 0; i < 3; i++) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "mpirun: no sign of life of %s of 2 processes within %s: %s",
+                 who[i][0], within, who[i][1]);
+        silent |= strstr(j->out, text) != NULL;
+    }
+    if (!silent)
+        print_message("%s\n", j->out);
+    assert_true(silent);
+}
+
 // A frozen mpirun cannot keep a job for ever. With restarts= the job begins
 // again.
 static void a_frozen_mpirun_ends_the_job(void **state)
@@ -238,9 +258,7 @@ static void a_frozen_mpirun_ends_the_job(void **state)
                    "until grep -q resuming frozen/log.txt; do sleep 0.02; "
                    "kill -0 $p || break; done; kill $p; wait $p",
             tiny);
-    // on one core the last sign of a rank may come late
-    assert_prints(&j, "mpirun: no sign of life of ");
-    assert_prints(&j, " of 2 processes within 9 s: rank ");
+    assert_silent(&j, "9 s");
     assert_prints(&j, "; restart 1 of 1");
     assert_int_equal(job_processes(20), 0);
 }
@@ -258,8 +276,7 @@ static void a_frozen_mpirun_ends_a_bench(void **state)
             "read v < /proc/$p/task/$p/children; kill -STOP $v; "
             "wait $p; s=$?; cat said; exit $s");
     assert_status(&j, 1);
-    assert_prints(&j, "mpirun: no sign of life of ");
-    assert_prints(&j, " of 2 processes within 7 s: rank ");
+    assert_silent(&j, "7 s");
     assert_int_equal(job_processes(20), 0);
 }
 

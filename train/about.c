@@ -111,19 +111,17 @@ static bool makes_training(const struct key *k)
 // compressed one by one.
 static bool is_of_squeeze(const struct key *k)
 {
-    static const char *const names[] = {
-        "squeeze",
-        "density",
-        "scope",
-        "levels",
-        "squeeze_rank",
-        "feedback",
-        "bucket",
-        "bucket_mb",
-        "squeeze_after",
-        "freeze",
-        "momentum_correction",
-    };
+    static const char *const names[] = {"squeeze",
+                                        "density",
+                                        "scope",
+                                        "levels",
+                                        "squeeze_rank",
+                                        "feedback",
+                                        "bucket",
+                                        "bucket_mb",
+                                        "squeeze_after",
+                                        "freeze",
+                                        "momentum_correction"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(k->name, names[i]))
             return true;

@@ -314,9 +314,8 @@ static const struct key rows[] = {
 {"backend", "bucket_mb", "0", KEY_NUMBER, SET(bucket_mb), 0.001, 4096,
  "1/40 of the gradients, 1 to 25 MiB; in a ring never below 0.25 MiB a worker",
  .unit = "MiB",
- .help = "size of a bucket: gradients that travel together; if "
-         "there are several, the one that backward fills first has at most 1 "
-         "MiB"},
+ .help = "size of a bucket: gradients that travel together; if there are "
+         "several, the one that backward fills first has at most 1 MiB"},
 // The default is small. A server can send its first answer only after the first
 // slice of every worker, and its last answer only after their last slice. So in
 // each round each direction of a slow link is idle for the time of one slice.

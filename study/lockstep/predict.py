@@ -98,12 +98,12 @@ that fit into memory=.
 MORE = """
 These keys of train count as well: model and its sizes, batch, accum, precision, wire,
 servers (on hosts of their own), update, algorithm, every, shard, offload, squeeze, density,
-levels, squeeze_rank, scope, squeeze_after, freeze (less than steps), bucket_mb;
-and for memory only: optimizer, recompute, threads,
-outer_rule, outer_momentum, staging, slice_kb, feedback. With a mesh: model and its sizes,
-precision, recompute, optimizer, wire (without it fp32 and 16 bits), global_batch (8 for each
-worker), batch (of a micro-batch; without it the best one), sync, shard, mesh,
-pipeline, chunks, ahead, stages, tp_sequence, attention_over, tp_wire, workers.
+levels, squeeze_rank, scope, squeeze_after, freeze (less than steps), bucket_mb; and for
+memory only: optimizer, recompute, threads, outer_rule, outer_momentum, staging, slice_kb,
+feedback. With a mesh: model and its sizes, precision, recompute, optimizer, wire (without
+it fp32 and 16 bits), global_batch (8 for each worker), batch (of a micro-batch; without it
+the best one), sync, shard, mesh, pipeline, chunks, ahead, stages, tp_sequence,
+attention_over, tp_wire, workers.
   lockstep predict model=gpt2 workers=16,64 link=25gbit compute_ms=900
   lockstep predict model=gpt2 workers=64 link=25gbit flops=312e12 mfu=0.4 tokens=1e10
   lockstep predict model=gpt2-xl hosts=8 memory=16gb link=25gbit inner=200gbit \\

@@ -6,6 +6,7 @@
 #include "base/base.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -148,6 +149,33 @@ static void a_reused_process_id_is_recognised(void **state)
     assert_int_equal(count(getpid()), 0);
 }
 
+// In a time namespace the same process seems to have started at another time.
+static void another_clock_removes_no_hosts(void **state)
+{
+    (void)state;
+    enum { NEWTIME = 0x80 }; // CLONE_NEWTIME
+    struct netns *n;
+    int status;
+    assert_int_equal(netns_open(&n, "1gbit", 1), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        FILE *f =
+            unshare(NEWTIME) ? NULL : fopen("/proc/self/timens_offsets", "w");
+        if (!f || fputs("boottime 1000 0\n", f) < 0 || fclose(f))
+            _exit(TEST_SKIPPED);
+        pid_t there = fork(); // only children are in the new namespace
+        if (there == 0) {
+            netns_sweep();
+            _exit(0);
+        }
+        _exit(waitpid(there, &status, 0) == there && status == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(status == 0 || WEXITSTATUS(status) == TEST_SKIPPED);
+    assert_int_equal(count(getpid()), 2);
+    netns_close(&n);
+}
+
 int main(void)
 {
     struct netns *n = NULL;
@@ -163,6 +191,7 @@ int main(void)
         cmocka_unit_test(bursts_follow_the_rate),
         cmocka_unit_test(hosts_of_a_killed_process_are_removed),
         cmocka_unit_test(a_reused_process_id_is_recognised),
+        cmocka_unit_test(another_clock_removes_no_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

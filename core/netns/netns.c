@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static const char folder[] = "/run/netns";
@@ -24,6 +25,7 @@ struct netns {
     int burst;                  // bytes
     char owner[NETNS_NAME - 4]; // the start of all names
     char sw[NETNS_NAME];        // the namespace of the bridge
+    int lock;                   // on it, as long as this process lives
     char name[NETNS_HOSTS][NETNS_NAME];
     char address[NETNS_HOSTS][32];
 };
@@ -82,27 +84,16 @@ int netns_enter(const char *name)
                                                                           : 0;
 }
 
-// The time when process `pid` started, in clock ticks since the machine
-// started; 0: there is no such process.
-static unsigned started(int pid)
+// Opens a namespace and locks it. Returns the descriptor, or -1 with errno set.
+static int lock(const char *name, int how)
 {
-    char path[64], line[512] = "";
-    unsigned long long ticks = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    bool read = fgets(line, sizeof line, f);
-    fclose(f);
-    // the 22nd field; the second, a name in parentheses, may hold anything
-    const char *fields = strrchr(line, ')');
-    if (!read || !fields ||
-        sscanf(fields,
-               ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-               "%*d %*d %*d %*d %llu",
-               &ticks) != 1)
-        return 0;
-    return (unsigned)ticks;
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || (!flock(fd, how | LOCK_NB) && !access(path, F_OK)))
+        return fd;
+    close(fd);
+    return -1;
 }
 
 void netns_sweep(void)
@@ -111,16 +102,22 @@ void netns_sweep(void)
     if (!d)
         return;
     for (struct dirent *e; (e = readdir(d));) {
-        int pid, used = 0;
-        unsigned start;
-        if (sscanf(e->d_name, "ls%d-%x-%n", &pid, &start, &used) != 2 ||
-            !used ||
-            strspn(e->d_name + used, "0123456789sw") !=
-                strlen(e->d_name + used) ||
-            started(pid) == start)
+        char sw[NETNS_NAME + 4];
+        int pid, owner = 0;
+        unsigned number;
+        if (sscanf(e->d_name, "ls%d-%x%n-", &pid, &number, &owner) != 2 ||
+            e->d_name[owner] != '-' || owner >= NETNS_NAME ||
+            strspn(e->d_name + owner + 1, "0123456789sw") !=
+                strlen(e->d_name + owner + 1))
             continue;
+        snprintf(sw, sizeof sw, "%.*s-sw", owner, e->d_name);
+        int fd = lock(sw, LOCK_EX);
+        if (fd < 0 && errno == EWOULDBLOCK)
+            continue; // its launcher lives
         if (command("ip netns del %s", e->d_name))
             log_line("%s", fail_message());
+        if (fd >= 0)
+            close(fd);
     }
     closedir(d);
 }
@@ -182,11 +179,22 @@ bool netns_allowed(void)
     return geteuid() == 0 && (have & need) == need;
 }
 
+// If another launcher swept the namespace before it was locked, makes another
+// one.
 static int add_switch(struct netns *n)
 {
-    if (text_into(n->sw, sizeof n->sw, "%s-sw", n->owner) ||
-        command("ip netns add %s", n->sw) ||
-        command("ip -n %s link add br0 type bridge", n->sw))
+    for (unsigned i = 0; n->lock < 0; i++) {
+        if (i == 10 || (i && errno != EWOULDBLOCK && errno != ENOENT))
+            return fail("net: %s: cannot be locked: %s", n->sw,
+                        strerror(errno));
+        if (text_into(n->owner, sizeof n->owner, "ls%d-%x", (int)getpid(),
+                      (unsigned)now_ns() + i) ||
+            text_into(n->sw, sizeof n->sw, "%s-sw", n->owner) ||
+            command("ip netns add %s", n->sw))
+            return -1;
+        n->lock = lock(n->sw, LOCK_SH);
+    }
+    if (command("ip -n %s link add br0 type bridge", n->sw))
         return -1;
     return command("ip -n %s link set br0 up", n->sw);
 }
@@ -228,9 +236,8 @@ int netns_open(struct netns **out, const char *text, int hosts)
         goto free_net;
     }
     netns_sweep();
-    int rc = text_into(n->owner, sizeof n->owner, "ls%d-%x", (int)getpid(),
-                       started(getpid())) ||
-             add_switch(n);
+    n->lock = -1;
+    int rc = add_switch(n);
     for (int i = 0; !rc && i < n->hosts; i++)
         rc = add_host(n, i);
     if (rc) {
@@ -255,6 +262,8 @@ void netns_close(struct netns **n)
             command("ip netns del %s", (*n)->name[i]);
     if (*(*n)->sw)
         command("ip netns del %s", (*n)->sw);
+    if ((*n)->lock >= 0)
+        close((*n)->lock);
     mem_free(*n);
     *n = NULL;
 }

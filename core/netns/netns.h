@@ -6,9 +6,10 @@
 //     host 2 --veth--+             the bridge is in its own namespace
 //
 // The setting is net=RATE[,hosts=N]. Namespaces are called
-// ls<pid>-<start>-<host>, with the process number of the launcher and the time
-// when it started. So the next launcher can recognise and remove those that a
-// killed launcher left. Needs root.
+// ls<pid>-<number>-<host>, with the launcher's process number, and the bridge's
+// ls<pid>-<number>-sw. The launcher holds a lock on the latter. So the next
+// launcher, in whatever namespaces of processes or of time, can recognise and
+// remove those that a killed launcher left. Needs root.
 
 #pragma once
 

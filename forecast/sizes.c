@@ -22,7 +22,7 @@ int sizes_model(const struct run *r, struct model_config *c)
     if (shape_model(r, c))
         return -1;
     if (c->vocab == 0)
-        c->vocab = 256; // symbols=bytes
+        c->vocab = 256; // vocab=bytes
     return model_check(c);
 }
 
@@ -40,7 +40,7 @@ static bool has_sizes(const struct run *r)
 const char *sizes_say(const struct run *r, const struct model_config *c,
                       char text[SIZES_TEXT])
 {
-    static const char *const formats[] = {"fp32", "bf16", "fp16"};
+    static const char *const formats[] = {"fp32", "bf16", "fp16", "tf32"};
     char shape[96] = "";
     bool sizes = has_sizes(r), file = strcmp(r->init, "random") != 0;
     bool named = file || !sizes || config_asked(r, "model");
@@ -124,7 +124,8 @@ int sizes_stage(const struct run *r, const struct backend *b,
                                        optim_slots_of((uint32_t)r->optimizer,
                                                       momentum),
                                    .world = members,
-                                   .saves = r->save > 0};
+                                   .saves = r->save > 0,
+                                   .apart = *r->hosts || *r->net};
     memory_worker(&job, &out->worker);
     memory_server(&job, &out->server);
     if (slices > 1)

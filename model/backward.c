@@ -109,6 +109,7 @@ static int norm_gradient(const struct back *b, int w, const void *sum,
 {
     struct model *m = b->m;
     const struct model_part *p = &m->job.config.part;
+    const struct model_slices *s = m->job.slices;
     size_t C = m->job.config.channels;
     bool divides = divides_rows(m);
     float *dw = divides ? m->dnorms + p->slice * 2 * C : grad_at(m, w);
@@ -119,7 +120,7 @@ static int norm_gradient(const struct back *b, int w, const void *sum,
                         (int)C, m->partial);
     if (!divides)
         return 0;
-    if (m->ops->gather(m, m->dnorms, 2 * C))
+    if (s->gather(s->ctx, m->dnorms, 2 * C))
         return -1;
     m->k->add_parts(grad_at(m, w), m->dnorms, p->slices, 2 * C, b->add);
     return 0;

@@ -202,8 +202,7 @@ static int embed(struct model *m, int B, int T, const struct model_step *step)
         return 0;
     }
     m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, rows, C);
-    if (divides_rows(m) ? m->ops->scatter_rows(m, rows)
-                        : m->ops->join(m, rows * C))
+    if (parts_join(m, rows))
         return -1;
     m->k->embed_places(m->layers->in, m->sum + m->own_rows.first * (size_t)C,
                        weight_at(m, 1), m->own_rows.n, whole_tokens(m, T), C,

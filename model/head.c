@@ -70,15 +70,16 @@ static int slice_loss(struct model *m, size_t row, int n, void *dlogits,
                       float factor)
 {
     const struct model_part *p = &m->job.config.part;
+    const struct model_slices *s = m->job.slices;
     const int32_t *y = m->y + row;
     float *losses = m->losses + row;
-    if (!m->job.slices) {
+    if (!s) {
         m->k->loss(losses, dlogits, m->logits, y, n, m->words.n, factor);
         return 0;
     }
     struct loss_part *own = m->parts + (size_t)p->slice * n;
     m->k->loss_parts(own, m->logits, y, m->words, n);
-    if (m->ops->gather(m, &m->parts->max, n * sizeof *m->parts / sizeof(float)))
+    if (s->gather(s->ctx, &m->parts->max, n * sizeof *m->parts / sizeof(float)))
         return -1;
     m->k->loss_joined(losses, dlogits, m->logits, m->parts, p->slices, p->slice,
                       y, m->words, n, factor);

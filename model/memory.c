@@ -10,9 +10,10 @@
 //                works in place
 //
 // Slices divide 8 C of a layer's 10 C, and the scratch of 4C. Sums over slices
-// are computed in a vector of the trainer, which in fp32 is also branch. Slices
-// that divide the rows, too, divide all of a layer's 10 C, and branch and dres;
-// they always have the C for dropout, into which rows are gathered.
+// are computed in a vector of the trainer (of a GPU's model: its own), which in
+// fp32 is also branch. Slices that divide the rows, too, divide all of a
+// layer's 10 C, and branch and dres; they always have the C for dropout, into
+// which rows are gathered.
 //
 // A stage of a pipeline has the first line once for each activation slot, C
 // numbers for each input, and a dres for each edge.
@@ -88,7 +89,7 @@ static void layout_scratch(struct model *m, struct arena *a, size_t rows,
     m->losses = arena_floats(a, rows);
     m->mean_loss = arena_floats(a, 1);
     m->norm = arena_alloc(a, n, size);
-    bool aside = job->slices && m->ops->fused; // the trainer's is on the host
+    bool aside = job->slices && m->ops->fused; // a GPU
     m->sum = aside ? arena_floats(a, n) : job->slices ? job->slices->sum : NULL;
     m->branch = job->slices && fp32 ? m->sum : arena_alloc(a, own, size);
     m->datt = divides ? m->sum : m->branch;
@@ -107,7 +108,12 @@ static void layout_scratch(struct model *m, struct arena *a, size_t rows,
                                         job->config.channels);
 }
 
-size_t state_gathered(const struct model *m)
+float *model_sum(const struct model *m)
+{
+    return m->sum;
+}
+
+size_t model_gathered(const struct model *m)
 {
     size_t loss = m->slice * sizeof *m->parts / sizeof(float);
     size_t norm = m->dnorms ? 2 * (size_t)m->job.config.channels : 0;

@@ -120,8 +120,9 @@ struct model_lender {
 };
 
 // The exchange between the workers that have the slices of one model. All of
-// them call the same functions in the same order. The functions return 0, or -1
-// after fail(); then the step returns -1, too.
+// them call the same functions in the same order, with vectors in the memory of
+// the model's device. The functions return 0, or -1 after fail(); then the step
+// returns -1, too.
 struct model_slices {
     // All-reduce: v[0, n) becomes the sum over all slices, with the same bits
     // on each worker.
@@ -130,8 +131,8 @@ struct model_slices {
     // worker has written its own; gather fills in those of the others.
     int (*gather)(void *ctx, float *v, size_t each);
     void *ctx;
-    float *sum; // borrowed: (B*T, C) in host memory, the buffer of every join()
-                // and scatter_rows()
+    float *sum; // borrowed: (B*T, C), the buffer of every join() and
+                // scatter_rows(); NULL on a GPU, whose model has its own
     // Sequence parallelism (Korthikanti et al., "Reducing activation
     // recomputation", 2022): between the products each worker has only its rows
     // of the residual stream, part_rows(). Then a reduce-scatter and an
@@ -253,6 +254,11 @@ void model_params_changed(struct model *m);
 // updates params may write it in the same pass. NULL in fp32 and if weights are
 // lent. The model owns it, until model_close().
 struct half_copy *model_copy(struct model *m);
+
+// With slices: the buffer of the joins, and the floats of the largest gather()
+// of model_slices.
+float *model_sum(const struct model *m);
+size_t model_gathered(const struct model *m);
 
 // Backward calls this to report progress: grads[off, nparams) are complete. On
 // a GPU they are complete for work that waits for the compute queue at this

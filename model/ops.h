@@ -40,15 +40,6 @@ struct model_ops {
     // While backward's gradients travel, products leave processors to the
     // collectives. NULL if they share them anyway.
     void (*spare)(struct model *m, bool travelling);
-    // Exchanges between slices. join() sums n numbers of m->sum. gather() fills
-    // in the others' parts of v, which has `each` floats for every slice.
-    // scatter_rows() sums this worker's rows of m->sum (rows, C).
-    // gather_rows() fills in the others' rows of v (rows, C), in the model's
-    // format. 0, or -1 after fail().
-    int (*join)(struct model *m, size_t n);
-    int (*gather)(struct model *m, float *v, size_t each);
-    int (*scatter_rows)(struct model *m, size_t rows);
-    int (*gather_rows)(struct model *m, void *v, size_t rows);
     // ask_loss() begins to copy m->mean_loss to the host, read_loss() waits for
     // it. fetch() copies a tensor to the host and waits. 0, or -1 after fail().
     void (*ask_loss)(struct model *m);

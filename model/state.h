@@ -100,9 +100,6 @@ struct model {
 // m->threads. Sets *m's numbers (nparams, width, slice ..).
 void state_bytes(struct model *m, size_t *tables, size_t *tensors);
 
-// The floats of the largest ops->gather().
-size_t state_gathered(const struct model *m);
-
 // Lays out m->tables and m->block, which the device has allocated, and sets the
 // addresses in them.
 void state_place(struct model *m);
@@ -201,7 +198,18 @@ static inline void *rows_own(const struct model *m, void *tensor)
 // Returns 0, or -1 after fail().
 static inline int rows_gather(struct model *m, void *tensor, size_t rows)
 {
-    return divides_rows(m) ? m->ops->gather_rows(m, tensor, rows) : 0;
+    const struct model_slices *s = m->job.slices;
+    return divides_rows(m) ? s->gather_rows(s->ctx, tensor, rows) : 0;
+}
+
+// Sums the parts of all slices in m->sum (rows, C): all rows, or this worker's.
+// Returns 0, or -1 after fail().
+static inline int parts_join(struct model *m, size_t rows)
+{
+    const struct model_slices *s = m->job.slices;
+    return divides_rows(m)
+               ? s->scatter_rows(s->ctx, m->sum, rows)
+               : s->join(s->ctx, m->sum, rows * m->job.config.channels);
 }
 
 // branch_product() computes m->branch, from row `row` on. With slices it
@@ -222,8 +230,7 @@ static inline int branch_join(struct model *m, size_t rows)
     size_t C = m->job.config.channels;
     if (!m->sum)
         return 0;
-    if (divides_rows(m) ? m->ops->scatter_rows(m, rows)
-                        : m->ops->join(m, rows * C))
+    if (parts_join(m, rows))
         return -1;
     const float *sum = m->sum + m->own_rows.first * C;
     if (m->branch != sum)

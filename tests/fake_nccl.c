@@ -1,4 +1,4 @@
-// fake_nccl.c - NCCL's functions, over shared memory between forked workers.
+// fake_nccl.c - NCCL's functions, over shared memory between workers.
 
 #include "tests/fake_nccl.h"
 
@@ -6,6 +6,7 @@
 #include "device/vector.h"
 #include "tests/queue_device.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <nccl.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, WORLDS = 4, MAIL_BYTES = 1 << 22 };
+enum { RANKS = 4, WORLDS = 8, MAIL_BYTES = 1 << 22 };
 
 // Holds one message at a time from one rank to another. It is full if `full` is
 // the number of this world; messages of earlier worlds do not count. At most
@@ -63,6 +64,16 @@ void fake_nccl_setup(void)
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
+}
+
+static void map_file(void)
+{
+    int file = open(getenv("FAKE_NCCL"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(file >= 0 && ftruncate(file, sizeof *shared) == 0);
+    shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    CHECK(shared != MAP_FAILED);
+    close(file);
 }
 
 void fake_nccl_fault(enum fake_fault fault)
@@ -295,6 +306,8 @@ ncclResult_t ncclGroupEnd(void);
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
+    if (!shared)
+        map_file();
     unsigned world = ++shared->worlds;
     memset(id, 0, sizeof *id);
     if (shared->fault == FAKE_NO_ID)
@@ -308,6 +321,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int world,
                                     ncclConfig_t *config)
 {
     CHECK(world <= RANKS && config->blocking == 0);
+    if (!shared)
+        map_file();
     ctas = config->maxCTAs;
     *comm = calloc(1, sizeof **comm);
     CHECK(*comm);

@@ -1,14 +1,16 @@
-// fake_nccl.h - NCCL's functions, over shared memory between forked workers.
+// fake_nccl.h - NCCL's functions, over shared memory between workers.
 //
 // The linker takes these functions instead of NCCL's. A stream is a queue of a
-// queue_device, so a stream waits for a peer that does not come, as on a GPU.
+// queue_device, or a stream of the emulated GPU. It waits for a peer that does
+// not come, as on a GPU.
 // Communicators are nonblocking: after each group of calls,
 // ncclCommGetAsyncError() first says ncclInProgress a few times. Until it says
 // something else, the communicator must not be used.
 
 #pragma once
 
-// Must be called once, before workers are forked.
+// Must be called once, before workers are forked. Programs that start by
+// themselves do not call it: they share the file that FAKE_NCCL names.
 void fake_nccl_setup(void);
 
 // The fault of the worlds that are opened next.

@@ -72,8 +72,9 @@ static void workers_take_the_predicted_memory(void **state)
         {"sync=zero shard=2 workers=4 transport=tcp squeeze=int8 feedback=0", 0,
          0},
         {"sync=outer workers=2 transport=tcp every=1", 0, 0},
-        {"sync=outer workers=2 transport=shm every=1 outer_rule=nesterov", 0,
-         0},
+        {"sync=outer workers=2 transport=shm every=1 "
+         "outer_lr=0.7 outer_momentum=0.9",
+         0, 0},
         // Worker 0 is measured. Here the others take less.
         {"sync=dataparallel workers=2 transport=tcp", 0, 0},
         {"sync=dataparallel workers=4 transport=shm", 0, 0},

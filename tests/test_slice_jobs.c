@@ -274,6 +274,9 @@ static void replicas_of_unequal_slices_agree(void **state)
     (void)state;
     train("sync=ring mesh=dp2,tp2 wire=bf16 steps=6 verify=1 bucket_mb=0.02",
           "order");
+    train("sync=ring mesh=dp2,tp2 wire=bf16 precision=bf16 steps=6 verify=1 "
+          "bucket_mb=0.02",
+          "order16");
     // the 16-bit copies of these tensors, too: a resumed run makes new ones
     struct job j;
     train("sync=ring mesh=dp2,tp2 wire=bf16 precision=bf16 steps=4 save=2 "

@@ -18,7 +18,6 @@ void inputs_data(const struct run *r, struct data_config *out)
     *out = (struct data_config){
         .path = r->data,
         .vocab = r->vocab,
-        .symbols = (enum data_symbols)r->symbols,
         .val_fraction = r->val_fraction,
         .val_unused = !r->eval,
         .batch = 1,
@@ -27,7 +26,7 @@ void inputs_data(const struct run *r, struct data_config *out)
         .world = 1,
         .seed = (uint64_t)r->seed,
         .order = (enum data_order)r->order,
-        .same_draw = r->mistake_same_seed,
+        .same_draw = r->settings.mistake.kind == MISTAKE_SAME_SEED,
         .max_bytes = 4u << 20,
     };
 }

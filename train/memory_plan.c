@@ -18,9 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 
-// The first five sizes are measured.
+// The first six sizes are measured.
 enum {
     MPI_BYTES = 12 << 20,    // of Open MPI
+    MPI_SAVES = 8 << 20,     // of Open MPI, if state is saved by TCP
     ZMQ_BYTES = 2 << 20,     // of ZeroMQ
     DATA_BYTES = 6 << 20,    // the training text, and the records of spans
     SERVER_BYTES = 12 << 20, // of a server's code
@@ -169,6 +170,13 @@ static size_t fetched(const struct memory_job *job)
            (size_t)s->servers.count * (queue < part ? queue : part);
 }
 
+// Open MPI's memory for the state that comes to worker 0 from other hosts.
+static size_t mpi_saves(const struct memory_job *job)
+{
+    bool mpi = job->settings->transport == TRANSPORT_MPI;
+    return mpi && job->apart ? MPI_SAVES : 0;
+}
+
 // Host copies of what travels between stages on GPUs (train/stage_buffers.h).
 static size_t between_stages(const struct model_job *m)
 {
@@ -256,7 +264,7 @@ void memory_worker(const struct memory_job *job, struct memory *out)
     add_shards(job, out);
     add_buffers(job, out);
     if (job->saves && job->rank == 0)
-        out->buffers += fetched(job);
+        out->buffers += fetched(job) + mpi_saves(job);
     if (job->copies && job->rank == 0)
         out->buffers += (1 + (size_t)job->slots) *
                         floats(model_nparams(&job->model->config));

@@ -15,8 +15,9 @@
 //          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E + F)
 //     dataparallel    4 P     4 P        8 P     receive buffers for pieces.
 //                                                AdamW, buffers: worker 0 only
-//     outer           4 P     4 P        8 P     4 P with a 16-bit wire, 8 P
-//                                                with outer_rule=nesterov
+//     outer           4 P     4 P        8 P     4 P with a 16-bit wire or
+//                                                outer_lr=, 8 P with
+//                                                outer_momentum=
 //     a server of s   4 P/s   4 P/s      8 P/s   up to 4 P/s of answers
 //
 // U is the number of parameters of one layer, E of the embeddings, F of ln_f.
@@ -51,6 +52,7 @@ struct memory_job {
     int rank, world;
     const char *transport; // in use: "shm", "tcp", ..; NULL: not known yet
     bool saves;            // checkpoints are written, or one is resumed
+    bool apart;            // workers are on several hosts, or emulated ones
     bool copies;           // worker 0 copies what is saved (save_async=1)
 };
 

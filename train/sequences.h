@@ -33,14 +33,13 @@ const struct model_pieces *sequences_job(const struct trainer *t);
 // Moves this worker's tokens of a batch (B, T) to its start.
 void sequences_pick(const struct trainer *t, int32_t *x);
 
-// The buffers in host memory through which a GPU's vectors travel, for a model
-// of *job: their bytes, on a CPU 0; and allocates them: 0, or -1 after fail().
+// The bytes of the buffers in host memory through which a GPU's vectors travel,
+// for a model of *job; on a CPU 0. If NCCL moves all of them, there are none.
 size_t sequences_bytes(const struct trainer *t, const struct model_job *job);
-int sequences_buffers(struct trainer *t, const struct model_job *job);
 
-// Connect to the workers that have the other pieces. All workers call it.
-// Returns 0, or -1 after fail().
-int sequences_open(struct trainer *t);
+// Connect to the workers that have the other pieces, for a model of *job. All
+// workers call it. Returns 0, or -1 after fail().
+int sequences_open(struct trainer *t, const struct model_job *job);
 void sequences_close(struct trainer *t);
 
 // How many of these workers share memory, or 0. Known after sequences_open().

@@ -18,6 +18,7 @@
 #include "sync/student.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
+#include "train/exchange.h"
 #include "train/place.h"
 #include "train/sequences.h"
 #include "train/shape.h"
@@ -29,11 +30,13 @@
 struct slices {
     struct model_slices job;
     struct group *group;
+    void *host; // for a GPU: pinned, as large as the largest exchange; NULL if
+                // nothing goes through it
+    struct exchange_numbers numbers;
     size_t *lengths; // of the chunks of a vector of rows, by slice
     void *file;      // sync=lab: the student's, whose function joins; else NULL
     int (*student)(struct lab *l, float *v, size_t n);
     struct real *real; // what it is called with
-    bool shares;       // the group is in shared memory
     int joins;         // since the last norm; numbers their spans
     bool aligns;       // replicas add in a different order on each slice
 };
@@ -71,55 +74,32 @@ const struct model_slices *slices_job(const struct trainer *t)
 
 // ---- exchanges
 
-// Waits for a ticket. After a failure it sleeps a moment, so that the
-// supervisor sees the death of another slice, the cause, before our exit.
-static int await_slices(struct group *g, int rc, uint64_t ticket)
+static int exchange(struct trainer *t, enum group_verb verb,
+                    struct group_vector v)
 {
-    rc = rc || group_await(g, ticket) ? -1 : 0;
-    if (rc)
-        cluster_let_cause_show();
-    return rc;
-}
-
-typedef int group_verb(struct group *, const struct group_vector *, uint64_t *);
-
-static int move(struct trainer *t, group_verb *verb, struct group_vector v)
-{
-    struct group *g = t->slices->group;
-    uint64_t ticket = 0;
-    v.awaited = true;
-    span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins++);
-    int rc = verb(g, &v, &ticket);
-    rc = await_slices(g, rc, ticket);
-    span_end(t->observe.lane);
-    return rc;
-}
-
-// The time of an exchange is not part of the worker's computing time.
-static int exchange(struct trainer *t, group_verb *verb, struct group_vector v)
-{
-    uint64_t start = now_ns();
-    int rc = move(t, verb, v);
-    uint64_t took = now_ns() - start;
-    t->join_ns += took;
-    sync_waited(t->sync, took);
-    return rc;
+    struct slices *s = t->slices;
+    const struct group_op op = {.verb = verb, .vector = v};
+    return exchange_make(t, s->group, &op, &s->host, s->joins++);
 }
 
 // A join by the student's lab_exchange().
 static int let_student(struct trainer *t, float *v, size_t n)
 {
     struct slices *s = t->slices;
+    size_t bytes = n * sizeof *v;
+    float *at = s->host ? s->host : v;
+    if (exchange_down(t, at, v, bytes))
+        return -1;
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_JOIN, s->joins++);
     fail("no reason was given"); // the function may return -1 without one
-    int rc = s->student(real_lab(s->real), v, n)
+    int rc = s->student(real_lab(s->real), at, n)
                  ? fail("join: lab_exchange() failed: %s", fail_message())
                  : real_finish(s->real);
     span_end(t->observe.lane);
     t->join_ns += now_ns() - start;
     sync_waited(t->sync, now_ns() - start);
-    return rc;
+    return rc || exchange_up(t, v, at, bytes) ? -1 : 0;
 }
 
 static int join(void *ctx, float *v, size_t n)
@@ -128,14 +108,14 @@ static int join(void *ctx, float *v, size_t n)
     struct group_vector sum = group_floats(v, n);
     sum.wire = (enum dtype)t->run.tp_wire;
     return t->slices->student ? let_student(t, v, n)
-                              : exchange(t, group_all_reduce, sum);
+                              : exchange(t, GROUP_ALL_REDUCE, sum);
 }
 
 static int gather(void *ctx, float *v, size_t each)
 {
     struct trainer *t = ctx;
     size_t n = each * (size_t)t->slices->group->size;
-    return exchange(t, group_all_gather, group_floats(v, n));
+    return exchange(t, GROUP_ALL_GATHER, group_floats(v, n));
 }
 
 // A vector (rows, C) whose chunks are the rows of each slice (part_rows()).
@@ -156,13 +136,13 @@ static int scatter_rows(void *ctx, float *v, size_t rows)
     struct trainer *t = ctx;
     struct group_vector sum = rows_of(t, v, rows, DTYPE_F32);
     sum.wire = (enum dtype)t->run.tp_wire;
-    return exchange(t, group_reduce_scatter, sum);
+    return exchange(t, GROUP_REDUCE_SCATTER, sum);
 }
 
 static int gather_rows(void *ctx, void *v, size_t rows)
 {
     struct trainer *t = ctx;
-    return exchange(t, group_all_gather,
+    return exchange(t, GROUP_ALL_GATHER,
                     rows_of(t, v, rows, config_format(&t->run)));
 }
 
@@ -170,22 +150,8 @@ int slices_sum(struct trainer *t, double *squares)
 {
     if (!t->slices)
         return 0;
-    struct group *g = t->slices->group;
     t->slices->joins = 0;
-    double *all = mem_alloc((size_t)g->size, sizeof *all);
-    struct group_vector v = group_plain(all, (size_t)g->size, DTYPE_F64);
-    uint64_t ticket = 0;
-    if (!all)
-        return -1;
-    v.awaited = true;
-    all[g->rank] = *squares;
-    int rc = group_all_gather(g, &v, &ticket);
-    rc = await_slices(g, rc, ticket);
-    *squares = 0;
-    for (int s = 0; s < g->size; s++)
-        *squares += all[s];
-    mem_free(all);
-    return rc;
+    return exchange_sum(t, t->slices->group, &t->slices->numbers, squares, -1);
 }
 
 // ---- tensors that are whole on every slice
@@ -203,10 +169,10 @@ static size_t sum_n(const struct trainer *t)
 // Treats the elements that slices do not divide as one vector. Copies elements
 // [from, from + n) of it from `sum` (in) or to `sum`. Returns how many elements
 // the whole vector has.
-static size_t copy_undivided(struct trainer *t, size_t from, size_t n, bool in)
+static size_t copy_undivided(struct trainer *t, float *sum, size_t from,
+                             size_t n, bool in)
 {
     size_t at = 0;
-    float *sum = t->slices->job.sum;
     for (int i = 0; i < model_ntensors(&t->config); i++) {
         struct tensor whole;
         model_tensor(&t->config, i, &whole);
@@ -224,23 +190,37 @@ static size_t copy_undivided(struct trainer *t, size_t from, size_t n, bool in)
     return at;
 }
 
+// Slice 0's elements [from, from + n) of that vector become those of all, by a
+// sum with zeros in the buffer of the joins. `at` is that buffer, or the host's
+// copy of it.
+static int align(struct trainer *t, float *at, size_t from, size_t n)
+{
+    float *sum = model_sum(t->model);
+    size_t bytes = n * sizeof *sum;
+    if (t->row->rank == 0)
+        copy_undivided(t, at, from, n, false);
+    else
+        memset(at, 0, bytes);
+    if (exchange_up(t, sum, at, bytes) ||
+        exchange(t, GROUP_ALL_REDUCE, group_floats(sum, n)) ||
+        exchange_down(t, at, sum, bytes))
+        return -1;
+    copy_undivided(t, at, from, n, true);
+    return 0;
+}
+
 int slices_align(struct trainer *t)
 {
-    if (!t->slices || !t->slices->aligns)
+    struct slices *s = t->slices;
+    if (!s || !s->aligns)
         return 0;
-    size_t most = sum_n(t), all = copy_undivided(t, 0, 0, false);
+    float *at = s->host ? s->host : model_sum(t->model);
+    size_t most = sum_n(t), all = copy_undivided(t, NULL, 0, 0, false);
     if (!place_read(t, t->params))
         return -1;
-    for (size_t from = 0; from < all; from += most) {
-        size_t n = all - from < most ? all - from : most;
-        if (t->row->rank == 0)
-            copy_undivided(t, from, n, false);
-        else
-            memset(t->slices->job.sum, 0, n * sizeof(float));
-        if (move(t, group_all_reduce, group_floats(t->slices->job.sum, n)))
+    for (size_t from = 0; from < all; from += most)
+        if (align(t, at, from, all - from < most ? all - from : most))
             return fail("%s (step %d)", fail_message(), t->step + 1);
-        copy_undivided(t, from, n, true);
-    }
     if (place_write_params(t))
         return -1;
     if (model_copy(t->model)) // it has the values before
@@ -277,20 +257,20 @@ size_t slices_bytes(const struct trainer *t)
 
 int slices_buffer(struct trainer *t)
 {
-    if (!t->slices)
+    struct slices *s = t->slices;
+    if (!s)
         return 0;
-    float *sum = device_is_host(t->dev)
-                     ? device_alloc_shared(t->dev, sum_n(t), sizeof(float))
-                     : device_host_alloc(t->dev, sum_n(t), sizeof(float));
-    t->slices->job = (struct model_slices){.join = join,
-                                           .gather = gather,
-                                           .ctx = t,
-                                           .sum = sum,
-                                           .sequence = t->run.tp_sequence > 0,
-                                           .keeps = t->run.tp_sequence == 2,
-                                           .scatter_rows = scatter_rows,
-                                           .gather_rows = gather_rows};
-    return sum ? 0 : -1;
+    s->job = (struct model_slices){.join = join,
+                                   .gather = gather,
+                                   .ctx = t,
+                                   .sequence = t->run.tp_sequence > 0,
+                                   .keeps = t->run.tp_sequence == 2,
+                                   .scatter_rows = scatter_rows,
+                                   .gather_rows = gather_rows};
+    if (!device_is_host(t->dev)) // the model has its own
+        return 0;
+    s->job.sum = device_alloc_shared(t->dev, sum_n(t), sizeof *s->job.sum);
+    return s->job.sum ? 0 : -1;
 }
 
 // How a worker computes. All slices must compute in the same way, or the
@@ -331,9 +311,18 @@ static int load_student(struct slices *s, const char *path)
     return s->real ? 0 : -1;
 }
 
+static int open_host(struct trainer *t)
+{
+    size_t sums = sum_n(t), parts = model_gathered(t->model);
+    t->slices->host =
+        device_host_alloc(t->dev, sums > parts ? sums : parts, sizeof(float));
+    return t->slices->host ? 0 : -1;
+}
+
 int slices_open(struct trainer *t)
 {
-    if (!t->slices)
+    struct slices *s = t->slices;
+    if (!s)
         return 0;
     const char *lab = t->run.settings.lab;
     struct group_job job = {
@@ -346,26 +335,28 @@ int slices_open(struct trainer *t)
         .pairs = *lab,
         .iface = t->run.settings.iface,
     };
-    size_t slices = (size_t)t->row->world;
-    t->slices->lengths = mem_alloc(slices, sizeof *t->slices->lengths);
-    if (!t->slices->lengths || check_means(t) || check_order(t))
+    s->lengths = mem_alloc((size_t)t->row->world, sizeof *s->lengths);
+    if (!s->lengths || check_means(t) || check_order(t))
         return -1;
-    // The host's side of a GPU's sums is not shared.
-    bool tcp =
-        t->run.settings.transport == TRANSPORT_TCP || !device_is_host(t->dev);
-    const struct group_ops *carrier = ring_choose(&job, tcp);
-    struct group *g = carrier ? group_open(carrier, &job) : NULL;
-    t->slices->group = g;
-    t->slices->shares = carrier == &ring_shm;
-    if (g && *lab && load_student(t->slices, lab))
+    const struct group_ops *carrier = exchange_carrier(t, &job, !*lab);
+    s->group = carrier ? group_open(carrier, &job) : NULL;
+    if (!s->group || exchange_numbers_open(t, s->group, &s->numbers) ||
+        (*lab && load_student(s, lab)))
         return -1;
-    return g ? group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float))
-             : -1;
+    if (s->job.sum)
+        return group_share(s->group, s->job.sum, sum_n(t) * sizeof *s->job.sum);
+    return carrier->on_device && !s->aligns ? 0 : open_host(t);
+}
+
+const char *slices_transport(const struct trainer *t)
+{
+    return t->slices ? t->slices->group->ops->name : NULL;
 }
 
 int slices_sharing(const struct trainer *t)
 {
-    return t->slices && t->slices->shares ? t->row->world : 0;
+    const struct group *g = t->slices ? t->slices->group : NULL;
+    return g && g->ops == &ring_shm ? g->size : 0;
 }
 
 void slices_close(struct trainer *t)
@@ -377,8 +368,11 @@ void slices_close(struct trainer *t)
     real_close(&s->real);
     student_close(&s->file);
     mem_free(s->lengths);
-    (device_is_host(t->dev) ? device_free : device_host_free)(t->dev,
-                                                              s->job.sum);
+    exchange_numbers_close(t, &s->numbers);
+    if (s->job.sum)
+        device_free(t->dev, s->job.sum);
+    if (s->host)
+        device_host_free(t->dev, s->host);
     mem_free(s);
     t->slices = NULL;
 }

@@ -19,6 +19,9 @@
 // sends its values of the whole tensors to the others after each update
 // (slices_align).
 //
+// On GPUs a join goes from GPU to GPU by NCCL, if each worker has its own;
+// else through host memory.
+//
 // Joins of a micro-batch of N rows, in a model of L layers:
 //
 //     forward    1 of the embeddings, 2 for each layer
@@ -65,14 +68,16 @@ size_t slices_rows(const struct trainer *t);
 // What the model needs to join with the other slices; NULL with one slice.
 const struct model_slices *slices_job(const struct trainer *t);
 
-// slices_buffer() allocates the buffer of the joins. It returns 0, or -1 after
-// fail(). slices_bytes() says how much memory that takes, with the casts of a
-// 16-bit wire.
+// slices_buffer() allocates the buffer of the joins; a GPU's model has its own.
+// It returns 0, or -1 after fail(). slices_bytes() says how much memory that
+// takes, with the casts of a 16-bit wire; for a GPU, the copy in host memory,
+// which slices_open() allocates if NCCL does not do the joins.
 size_t slices_bytes(const struct trainer *t);
 int slices_buffer(struct trainer *t);
 
-// How many slices share memory, or 0 if their joins travel by TCP. Known after
-// slices_open().
+// The carrier of the joins: "shm", "tcp", or "nccl" between GPUs; NULL with one
+// slice. And how many slices share memory, or 0. Known after slices_open().
+const char *slices_transport(const struct trainer *t);
 int slices_sharing(const struct trainer *t);
 
 // Connect to the other slices. All workers call it. Returns 0, or -1 after

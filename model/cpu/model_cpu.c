@@ -199,30 +199,6 @@ static void cpu_product(struct model *m, const struct product_job *j)
                        m->partial);
 }
 
-static int cpu_join(struct model *m, size_t n)
-{
-    const struct model_slices *s = m->job.slices;
-    return s->join(s->ctx, m->sum, n);
-}
-
-static int cpu_gather(struct model *m, float *v, size_t each)
-{
-    const struct model_slices *s = m->job.slices;
-    return s->gather(s->ctx, v, each);
-}
-
-static int cpu_scatter_rows(struct model *m, size_t rows)
-{
-    const struct model_slices *s = m->job.slices;
-    return s->scatter_rows(s->ctx, m->sum, rows);
-}
-
-static int cpu_gather_rows(struct model *m, void *v, size_t rows)
-{
-    const struct model_slices *s = m->job.slices;
-    return s->gather_rows(s->ctx, v, rows);
-}
-
 static void cpu_ask_loss(struct model *m)
 {
     (void)m; // it is in host memory
@@ -252,10 +228,6 @@ const struct model_ops model_cpu = {
     .tokens = cpu_tokens,
     .targets = cpu_targets,
     .product = cpu_product,
-    .join = cpu_join,
-    .gather = cpu_gather,
-    .scatter_rows = cpu_scatter_rows,
-    .gather_rows = cpu_gather_rows,
     .ask_loss = cpu_ask_loss,
     .read_loss = cpu_read_loss,
     .fetch = cpu_fetch,

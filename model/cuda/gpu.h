@@ -22,8 +22,7 @@ struct gpu {
     int32_t *x, *y;            // (N) on the device
     struct cuda_tokens tokens; // the rows by token, on the device
     struct gpu_sent sent_x, sent_y, sent_tokens;
-    float *host_parts; // pinned, of a slice: for gpu_gather()
-    int32_t *kinds;    // (words) scratch of cuda_tokens_sort()
+    int32_t *kinds; // (words) scratch of cuda_tokens_sort()
     float *host_loss;
     struct device_event loss_known;
 };

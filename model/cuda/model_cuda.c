@@ -147,54 +147,6 @@ static void gpu_spare(struct model *m, bool travelling)
                        travelling ? m->job.spared : 0);
 }
 
-// The sum goes through the trainer's vector in host memory.
-static int gpu_join(struct model *m, size_t n)
-{
-    const struct model_slices *s = m->job.slices;
-    size_t bytes = n * sizeof *s->sum;
-    return device_copy(m->job.dev, s->sum, m->sum, bytes) ||
-                   s->join(s->ctx, s->sum, n)
-               ? -1
-               : device_copy(m->job.dev, m->sum, s->sum, bytes);
-}
-
-static int gpu_gather(struct model *m, float *v, size_t each)
-{
-    const struct model_slices *s = m->job.slices;
-    const struct model_part *p = &m->job.config.part;
-    float *all = ((struct gpu *)m->own)->host_parts;
-    size_t own = (size_t)p->slice * each, bytes = each * sizeof *v;
-    if (device_copy(m->job.dev, all + own, v + own, bytes) ||
-        s->gather(s->ctx, all, each))
-        return -1;
-    return device_copy(m->job.dev, v, all, (size_t)p->slices * bytes);
-}
-
-// Rows travel through the trainer's vector, too.
-static int gpu_scatter_rows(struct model *m, size_t rows)
-{
-    const struct model_slices *s = m->job.slices;
-    size_t row = (size_t)m->job.config.channels, at = m->own_rows.first * row;
-    if (device_copy(m->job.dev, s->sum, m->sum, rows * row * sizeof *s->sum) ||
-        s->scatter_rows(s->ctx, s->sum, rows))
-        return -1;
-    return device_copy(m->job.dev, m->sum + at, s->sum + at,
-                       m->own_rows.n * row * sizeof *s->sum);
-}
-
-static int gpu_gather_rows(struct model *m, void *v, size_t rows)
-{
-    const struct model_slices *s = m->job.slices;
-    size_t row = m->job.config.channels * dtype_bytes(m->job.precision);
-    size_t at = m->own_rows.first * row;
-    char *all = (char *)s->sum;
-    if (device_copy(m->job.dev, all + at, (char *)v + at,
-                    m->own_rows.n * row) ||
-        s->gather_rows(s->ctx, all, rows))
-        return -1;
-    return device_copy(m->job.dev, v, all, rows * row);
-}
-
 static void gpu_ask_loss(struct model *m)
 {
     struct gpu *g = m->own;
@@ -323,11 +275,7 @@ static int open_memory(struct model *m)
     if (!m->tables || !m->block)
         return -1;
     state_place(m);
-    struct gpu *g = m->own;
-    if (m->job.slices)
-        g->host_parts =
-            device_host_alloc(g->dev, state_gathered(m), sizeof(float));
-    return m->job.slices && !g->host_parts ? -1 : 0;
+    return 0;
 }
 
 static int gpu_open(struct model *m)
@@ -377,7 +325,6 @@ static void gpu_close(struct model *m)
     device_event_close(g->dev, &g->loss_known);
     device_free(g->dev, m->block);
     device_host_free(g->dev, g->host_loss);
-    device_host_free(g->dev, g->host_parts);
     close_sent(g, &g->sent_x);
     close_sent(g, &g->sent_y);
     close_sent(g, &g->sent_tokens);
@@ -401,10 +348,6 @@ const struct model_ops model_cuda = {
     .group = gpu_group,
     .product = gpu_product,
     .spare = gpu_spare,
-    .join = gpu_join,
-    .gather = gpu_gather,
-    .scatter_rows = gpu_scatter_rows,
-    .gather_rows = gpu_gather_rows,
     .ask_loss = gpu_ask_loss,
     .read_loss = gpu_read_loss,
     .fetch = gpu_fetch,

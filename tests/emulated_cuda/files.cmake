@@ -291,14 +291,19 @@ lockstep_says(layer_perf_no_cudnn 0
   device=cuda fp16 model=nano batch=1 steps=1 peers=0)
 
 # Whole jobs: the trainer with an emulated GPU, in a folder with the programs
-# that start it. A build with NCCL has no such jobs, since NCCL does not know
-# this GPU.
-if(NCCL_BUILT)
-  return()
-endif()
+# that start it. NCCL does not know this GPU, so a build with NCCL takes the fake
+# one, and has only the jobs that use it.
 set(programs ${CMAKE_BINARY_DIR}/bin/emulated)
 add_executable(trainer_emulated train/main.c)
 emulated_program(trainer_emulated 900)
+if(NCCL_BUILT)
+  add_library(fake_nccl OBJECT tests/fake_nccl.c) # with the real CUDA's headers
+  target_include_directories(fake_nccl PRIVATE ${CMAKE_SOURCE_DIR}
+                                               ${CMAKE_SOURCE_DIR}/core)
+  target_link_libraries(fake_nccl PRIVATE nccl)
+  target_sources(trainer_emulated PRIVATE $<TARGET_OBJECTS:fake_nccl>
+                                          ${emulated}/nccl.cpp)
+endif()
 target_link_libraries(trainer_emulated PRIVATE train)
 set_target_properties(trainer_emulated PROPERTIES
                       OUTPUT_NAME trainer RUNTIME_OUTPUT_DIRECTORY ${programs})
@@ -315,6 +320,13 @@ target_compile_definitions(test_cuda_jobs_emulated PRIVATE
                            FAKE_LIBRARIES="${CMAKE_BINARY_DIR}/fake")
 target_link_libraries(test_cuda_jobs_emulated PRIVATE base PkgConfig::CJSON)
 add_dependencies(test_cuda_jobs_emulated emulated_programs fake_cupti)
+if(NCCL_BUILT)
+  emulated_test(cuda_jobs_nccl cuda_jobs_emulated WORDS between_gpus)
+  lockstep_long(cuda_jobs_nccl $<TARGET_FILE:test_cuda_jobs_emulated>
+                between_gpus)
+  set_property(TEST cuda_jobs_nccl PROPERTY LABELS jobs)
+  return()
+endif()
 emulated_test(cuda_jobs_emulated cuda_jobs_emulated)
 lockstep_long(cuda_jobs_emulated $<TARGET_FILE:test_cuda_jobs_emulated>)
 lockstep_says(cuda_tune_job 0

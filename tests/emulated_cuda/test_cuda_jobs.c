@@ -1,6 +1,6 @@
 // test_cuda_jobs.c - whole jobs with device=cuda, on the emulated GPU. Every
 // backend has the same losses as with device=cpu. Vectors go through host
-// memory.
+// memory, or in a build with NCCL from GPU to GPU.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -16,6 +16,8 @@ static const char small[] =
     "eval=0 log=0 warmup=0 lr=1e-3 timeout=60 threads=1 "
     "steps=6 trace=off";
 
+static bool by_host; // an exchange of the last run() was in host memory
+
 static void run(const char *device, const char *words)
 {
     struct job j = {0};
@@ -24,6 +26,7 @@ static void run(const char *device, const char *words)
     if (j.status)
         print_message("%s\n", j.out);
     assert_int_equal(j.status, 0);
+    by_host = strstr(j.out, ": exchanges go through host memory");
 }
 
 static void same_column(const char *words, const char *name, int rank)
@@ -332,6 +335,41 @@ static void kernels_are_in_the_trace(void **state)
     job_run(&after, 20, "rm -r cuda");
 }
 
+// With a GPU for each worker and NCCL, here a fake one, exchanges of replicas,
+// slices and pieces of sequences do not go through host memory. The alignment
+// of slices of unequal length is an exchange, too.
+static void between_gpus(void **state)
+{
+    (void)state;
+    static const struct mesh_case cases[] = {
+        {"sync=ring mesh=dp2,tp2 heads=4 layers=2 accum=2 recompute=1 clip=0.1 "
+         "dropout=0.1 verify=2 bucket_mb=0.02",
+         4},
+        {"mesh=tp3 heads=4 channels=96 vocab_size=257 tp_sequence=1 "
+         "dropout=0.1 precision=fp32 verify=3",
+         3},
+        {"sync=ring mesh=dp2,tp2 wire=fp16 heads=3 channels=48 verify=2", 4},
+        {"mesh=cp2,up2 attention_over=gather context=31 dropout=0.1", 4},
+        {"mesh=tp2 heads=4 layers=2 tp_wire=bf16", 2},
+        {"mesh=pp2,tp2 layers=2 heads=4 accum=2", 4},
+        {"mesh=cp3 attention_over=gather layers=2 recompute=1", 3},
+    };
+    assert_int_equal(setenv("EMULATED_CUDA_DEVICES", "4", 1), 0);
+    assert_int_equal(setenv("FAKE_NCCL", "nccl", 1), 0);
+    for (int i = 0; i < (test_long() ? 7 : 4); i++) {
+        bool pieces = strstr(cases[i].words, "cp");
+        same_losses_and_bytes(cases[i].words, pieces ? "piece_tx" : "slice_tx",
+                              cases[i].workers);
+        assert_false(by_host);
+    }
+    struct job j = {0};
+    job_run(&j, 20, "rm nccl");
+    assert_int_equal(unsetenv("EMULATED_CUDA_DEVICES"), 0);
+    run("cuda", "mesh=tp2 heads=4"); // the two share a GPU
+    assert_true(by_host);
+    job_run(&j, 20, "rm -r cuda");
+}
+
 static void no_gpu(void **state)
 {
     (void)state;
@@ -344,7 +382,7 @@ static void no_gpu(void **state)
     assert_non_null(strstr(j.out, "try: device=cpu"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone),
@@ -361,5 +399,8 @@ int main(void)
         cmocka_unit_test(kernels_are_in_the_trace),
         cmocka_unit_test(no_gpu),
     };
+    const struct CMUnitTest nccl[] = {cmocka_unit_test(between_gpus)};
+    if (argc > 1 && !strcmp(argv[1], "between_gpus"))
+        return cmocka_run_group_tests(nccl, job_text, job_cleanup);
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

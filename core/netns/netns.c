@@ -9,13 +9,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include <linux/magic.h>
 
 static const char folder[] = "/run/netns";
 
@@ -84,16 +88,35 @@ int netns_enter(const char *name)
                                                                           : 0;
 }
 
-// Opens a namespace and locks it. Returns the descriptor, or -1 with errno set.
+// Opens a namespace and locks it. Returns the descriptor, or -1 with errno set:
+// EWOULDBLOCK if another process has locked it, or makes or removes it just now
+// (then its name is still, or already, that of an empty file).
 static int lock(const char *name, int how)
 {
     char path[64];
+    struct statfs fs;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || (!flock(fd, how | LOCK_NB) && !access(path, F_OK)))
+    if (fd < 0)
+        return -1;
+    if (fstatfs(fd, &fs) || fs.f_type != NSFS_MAGIC)
+        errno = EWOULDBLOCK;
+    else if (!flock(fd, how | LOCK_NB) && !access(path, F_OK))
         return fd;
+    int why = errno;
     close(fd);
+    errno = why;
     return -1;
+}
+
+// Removes a namespace, if it is there.
+static void del(const char *name)
+{
+    char path[NAME_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!access(path, F_OK) && command("ip netns del %s", name) &&
+        !access(path, F_OK))
+        log_line("%s", fail_message());
 }
 
 void netns_sweep(void)
@@ -114,8 +137,7 @@ void netns_sweep(void)
         int fd = lock(sw, LOCK_EX);
         if (fd < 0 && errno == EWOULDBLOCK)
             continue; // its launcher lives
-        if (command("ip netns del %s", e->d_name))
-            log_line("%s", fail_message());
+        del(e->d_name);
         if (fd >= 0)
             close(fd);
     }
@@ -241,10 +263,8 @@ int netns_open(struct netns **out, const char *text, int hosts)
     for (int i = 0; !rc && i < n->hosts; i++)
         rc = add_host(n, i);
     if (rc) {
-        char why[512];
-        snprintf(why, sizeof why, "%s", fail_message());
         netns_close(&n);
-        return fail("%s", why);
+        return -1;
     }
     *out = n;
     return 0;
@@ -255,15 +275,18 @@ free_net:
 
 void netns_close(struct netns **n)
 {
+    char why[512];
     if (!*n)
         return;
+    snprintf(why, sizeof why, "%s", fail_message());
     for (int i = 0; i < (*n)->hosts; i++)
         if (*(*n)->name[i])
-            command("ip netns del %s", (*n)->name[i]);
+            del((*n)->name[i]);
     if (*(*n)->sw)
-        command("ip netns del %s", (*n)->sw);
+        del((*n)->sw);
     if ((*n)->lock >= 0)
         close((*n)->lock);
     mem_free(*n);
     *n = NULL;
+    fail("%s", why);
 }

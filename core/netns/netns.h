@@ -29,7 +29,8 @@ bool netns_allowed(void);
 
 // Makes the emulated cluster with the rate and number of hosts of `text`, or
 // with `hosts` hosts if `text` has no number. 0, or -1 after fail() (not root,
-// no ip or tc); then nothing is left. netns_close() removes it.
+// no ip or tc); then nothing is left. netns_close() removes it, logs what it
+// cannot remove, and leaves fail_message() as it was.
 int netns_open(struct netns **n, const char *text, int hosts);
 void netns_close(struct netns **n);
 

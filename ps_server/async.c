@@ -24,11 +24,18 @@
 
 enum { GIVEN = 1, OWED = 2 };
 
+// The steps that a worker skipped, by their clock.
+struct skips {
+    uint64_t *clock;
+    size_t n, room;
+};
+
 struct async {
     float *wide;   // a row of a 16-bit wire, cast up
     uint64_t base; // updates made before this job began
     uint64_t most; // the largest clock that a worker has ever reached
     bool based;
+    struct skips *skips; // by rank
 };
 
 static int async_open(struct server *s)
@@ -37,12 +44,13 @@ static int async_open(struct server *s)
     if (!a)
         return -1;
     a->wide = mem_alloc(s->job.slice, sizeof *a->wide);
+    a->skips = mem_alloc((size_t)s->job.world, sizeof *a->skips);
     for (int r = 0; r < s->job.world; r++) {
         s->peers[r].row_state = mem_alloc((size_t)s->store->nrows + 1, 1);
         if (!s->peers[r].row_state)
             return -1;
     }
-    return a->wide ? 0 : -1;
+    return a->wide && a->skips ? 0 : -1;
 }
 
 static void async_close(struct server *s)
@@ -52,6 +60,9 @@ static void async_close(struct server *s)
         return;
     for (int r = 0; r < s->job.world; r++)
         mem_free(s->peers[r].row_state);
+    for (int r = 0; a->skips && r < s->job.world; r++)
+        mem_free(a->skips[r].clock);
+    mem_free(a->skips);
     mem_free(a->wide);
     mem_free(a);
     s->state = NULL;
@@ -162,6 +173,23 @@ static void push_complete(struct server *s, int rank)
     answer_all(s);
 }
 
+static int note_skip(struct skips *k, uint64_t clock)
+{
+    if (k->n == k->room) {
+        size_t room = 2 * k->room + 16;
+        uint64_t *more = mem_alloc(room, sizeof *more);
+        if (!more)
+            return -1;
+        if (k->n)
+            memcpy(more, k->clock, k->n * sizeof *more);
+        mem_free(k->clock);
+        k->clock = more;
+        k->room = room;
+    }
+    k->clock[k->n++] = clock;
+    return 0;
+}
+
 static int async_step(struct server *s, int rank, const struct ps_head *h)
 {
     struct async *a = s->state;
@@ -177,6 +205,8 @@ static int async_step(struct server *s, int rank, const struct ps_head *h)
     p->given = 0;
     p->lag = 0;
     memset(p->row_state, 0, (size_t)s->store->nrows);
+    if (p->step.skip && note_skip(&a->skips[rank], p->pushed + 1))
+        return -1;
     if (p->step.skip || s->store->nrows == 0)
         push_complete(s, rank);
     return 0;
@@ -246,18 +276,23 @@ static void async_begin(struct server *s)
 }
 
 // A worker that joins begins at the clock of the slowest one. If all are dead,
-// it goes on where the job was. From now on the others wait for it at their
-// end: its first gradient may come after their last ones.
+// it goes on where the job was. It is told how many steps up to there were
+// updates; those that it missed count as such. From now on the others wait for
+// it at their end: its first gradient may come after their last ones.
 static void async_welcome(struct server *s, int rank, struct ps_head *h)
 {
     const struct async *a = s->state;
     struct peer *p = &s->peers[rank];
     uint64_t least = slowest_other(s, rank);
+    struct skips *k = &a->skips[rank];
     p->pushed = p->clock = least == UINT64_MAX ? a->most : least;
+    while (k->n && k->clock[k->n - 1] > p->clock) // it does that step again
+        k->n--;
     log_line("server %d: worker rank %d joins at clock %llu", s->job.index,
              rank, (unsigned long long)p->clock);
     rendezvous_back(s->rendezvous, rank);
     h->round = p->clock + 1;
+    h->value = (double)(p->clock - k->n);
 }
 
 static void async_gone(struct server *s, int rank)

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PS_VERSION = 4, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
+enum { PS_VERSION = 5, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
 
 // The largest slice, and the largest frame of anything else.
 enum { PS_MAX_SLICE = 64 << 20, PS_MAX_DATA = 1 << 16 };
@@ -47,7 +47,9 @@ enum ps_kind {
     // from a server
     PS_WELCOME, // `version` 0: all have come, and no gradient yet. 1: the job
                 // already runs; `round` is the first in which the worker may
-                // take part or, as the answer to JOIN, the one asked for
+                // take part or, as the answer to JOIN, the one asked for;
+                // value, asp, ssp: how many of its steps before `round`,
+                // or of those that it missed, were updates
     PS_LATER,   // to JOIN: too late for that round; `round`: as in WELCOME
     PS_CREDIT,  // a row of PUSH or SET has been taken in
     PS_ADMIT,   // to CLAIM: push as number `order`

@@ -55,6 +55,7 @@ struct remote {
     bool normed;        // NORM has come
     bool late;          // its job was running when we came
     uint64_t earliest;  // the first round in which we can take part
+    uint64_t updates;   // late, asp, ssp: our updates before it
     uint32_t epoch;
     double squares;
     uint8_t members[PS_MAX_WORLD / 8];
@@ -111,7 +112,8 @@ struct client {
     struct span_lane *lane; // records the poll steps; may be NULL
     bool claimed, admitted; // backup
     uint32_t order;
-    uint64_t join; // the round that we have asked to join
+    uint64_t join;           // the round that we have asked to join
+    uint64_t joined_updates; // late, asp, ssp: our updates before `round`
 };
 
 // Connects to all servers and compares the job. Returns when all servers and

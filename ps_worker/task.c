@@ -207,6 +207,10 @@ static int hear_welcome(struct client *c, struct remote *r,
     r->epoch = h->epoch;
     r->earliest = h->round;
     r->late = h->version > 0;
+    if (r->late && !(h->value >= 0 && h->value < (double)h->round))
+        return fail("WELCOME to round %llu after %g updates",
+                    (unsigned long long)h->round, h->value);
+    r->updates = (uint64_t)h->value;
     for (int i = 0; i < c->nremotes; i++)
         c->late |= c->remotes[i].late;
     if (!task_done(c) || !c->late)
@@ -216,7 +220,10 @@ static int hear_welcome(struct client *c, struct remote *r,
         uint64_t earliest = c->remotes[i].earliest;
         if (c->job.consistency == PS_BSP && earliest != c->join)
             return ask_to_join(c);
-        c->round = earliest > c->round ? earliest : c->round;
+        if (earliest > c->round) {
+            c->round = earliest;
+            c->joined_updates = c->remotes[i].updates;
+        }
     }
     return 0;
 }

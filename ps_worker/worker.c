@@ -133,7 +133,8 @@ static int worker_open(struct sync *s)
     if (j.worker_updates)
         s->scale = 1 / ps_divisor(j.world, j.wire);
     s->late = w->client.late;
-    s->joined = s->joined_updates = s->late ? w->client.round - 1 : 0;
+    s->joined = s->late ? w->client.round - 1 : 0;
+    s->joined_updates = w->client.joined_updates;
     return 0;
 }
 
@@ -157,7 +158,7 @@ static enum ps_what what_of(int slot)
 }
 
 // Under bsp every update that was not skipped is one of each row. Under ssp and
-// asp rows count the updates of all workers.
+// asp rows count the updates of all workers, and WELCOME has said the number.
 static void count_updates(struct sync *s)
 {
     struct worker *w = s->state;

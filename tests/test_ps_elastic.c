@@ -152,17 +152,27 @@ static void pull(int rank, uint64_t version)
         "", 0);
 }
 
-// A whole gradient. A NaN in it makes the update skip.
+static void step(int rank, uint64_t round, uint32_t epoch, bool skip)
+{
+    struct ps_step step = {.step = (uint32_t)round,
+                           .lr = 1,
+                           .grad_scale = 1,
+                           .skip = skip};
+    uint8_t raw[PS_STEP_BYTES];
+    ps_step_put(raw, &step);
+    say(rank, (struct ps_head){.kind = PS_STEP, .round = round, .epoch = epoch},
+        raw, sizeof raw);
+}
+
+// A whole gradient. Under bsp a NaN in it makes the update skip.
 static void push(int rank, uint64_t round, uint32_t epoch, float x)
 {
     const float grads[N] = {x, 1, 1, 1, 1, 1, 1, 1};
-    struct ps_step step = {.step = (uint32_t)round, .lr = 1, .grad_scale = 1};
-    uint8_t raw[PS_STEP_BYTES];
-    struct ps_head h = {.kind = PS_STEP, .round = round, .epoch = epoch};
-    ps_step_put(raw, &step);
-    say(rank, h, raw, sizeof raw);
-    h.kind = PS_PUSH;
-    h.what = PS_GRADS;
+    struct ps_head h = {.kind = PS_PUSH,
+                        .what = PS_GRADS,
+                        .round = round,
+                        .epoch = epoch};
+    step(rank, round, epoch, false);
     say(rank, h, grads,
         (size_t)(job.n / (uint64_t)job.servers) * sizeof *grads);
 }
@@ -379,6 +389,39 @@ static void the_largest_clock_is_kept(void **state)
     all_were_dead_under(PS_SSP);
 }
 
+static void expect_welcome(int rank, int round, int updates)
+{
+    serve();
+    const struct ps_head *h = &last(rank, PS_WELCOME)->head;
+    assert_int_equal(h->round, round);
+    assert_float_equal(h->value, updates, 0);
+}
+
+// A worker that is back is told how many of its steps were updates. Those that
+// it does again do not count.
+static void skipped_steps_are_no_updates(void **state)
+{
+    (void)state;
+    begin(1, 1, PS_ASP);
+    push(0, 1, 0, 1);
+    for (int round = 2; round < 42; round++)
+        step(0, (uint64_t)round, 0, true);
+    push(0, 42, 0, 1);
+    dies(0);
+    hello(0);
+    expect_welcome(0, 43, 2);
+
+    begin(2, 1, PS_ASP);
+    push(0, 1, 0, 1);
+    push(0, 2, 0, 1);
+    step(1, 1, 0, true);
+    push(1, 2, 0, 1);
+    step(1, 3, 0, true);
+    dies(1);
+    hello(1);
+    expect_welcome(1, 3, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +433,7 @@ int main(void)
         cmocka_unit_test(a_round_without_a_commit_is_done_again),
         cmocka_unit_test(used_gradients_are_counted),
         cmocka_unit_test(the_largest_clock_is_kept),
+        cmocka_unit_test(skipped_steps_are_no_updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

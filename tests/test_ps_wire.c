@@ -40,7 +40,8 @@ static void heads_survive_a_round_trip(void **state)
                     out.value == in.value);
     }
     // written out by hand: the layout is little-endian and fixed
-    const uint8_t begin[] = {'L', 'C', 'K', 'S', 4, 0, PS_BUSY, 0, 2, 0, 4, 0};
+    const uint8_t begin[] = {'L',     'C', 'K', 'S', PS_VERSION, 0,
+                             PS_BUSY, 0,   2,   0,   4,          0};
     assert_memory_equal(raw, begin, sizeof begin);
 }
 

@@ -17,7 +17,7 @@ static bool is_left(const struct child *c)
 bool elastic_goes_on(const struct child *c, int n, bool elastic)
 {
     bool ended = false, servers = false, served = false, over = false;
-    bool left = false;
+    bool left = false, alive = false;
     for (int i = 0; i < n; i++) {
         bool well = !c[i].alive && c[i].status == 0;
         ended |= works(&c[i]) && well;
@@ -25,8 +25,11 @@ bool elastic_goes_on(const struct child *c, int n, bool elastic)
         servers |= !works(&c[i]);
         served |= !works(&c[i]) && c[i].alive;
         left |= is_left(&c[i]);
+        alive |= works(&c[i]) && c[i].alive;
     }
-    return left && !(elastic && ended && (over || (servers && !served)));
+    if (elastic && over && (ended || !alive))
+        return false;
+    return left && !(elastic && ended && servers && !served);
 }
 
 bool elastic_blames_server(const struct child *c)

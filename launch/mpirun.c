@@ -128,6 +128,20 @@ bool mpirun_late(struct mpirun_report *m, double seconds, char *why,
     return late > 0;
 }
 
+bool mpirun_lacks(const struct mpirun_report *m, char *why, size_t size)
+{
+    char who[256];
+    int n = m->most.ranks;
+    int late =
+        m->most.start_s > 0 ? list_late(m, n, false, 0, who, sizeof who) : 0;
+    if (late)
+        snprintf(why, size,
+                 "mpirun: ended, but %d of %d processes never came: "
+                 "%s%s%s",
+                 late, n, who, *m->said ? "; " : "", m->said);
+    return late > 0;
+}
+
 bool mpirun_done(const struct mpirun_report *m)
 {
     int done = 0, n = m->most.ranks;

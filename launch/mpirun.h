@@ -44,6 +44,11 @@ bool mpirun_beat(struct mpirun_report *m, int rank, const char *text);
 bool mpirun_late(struct mpirun_report *m, double seconds, char *why,
                  size_t size);
 
+// mpirun has ended. Returns whether ranks are missing that never joined the
+// others: after an error of its own while it starts them, Open MPI may end with
+// exit status 0. If so, writes an error that names them.
+bool mpirun_lacks(const struct mpirun_report *m, char *why, size_t size);
+
 // Returns whether all ranks have said that they are done.
 bool mpirun_done(const struct mpirun_report *m);
 

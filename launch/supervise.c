@@ -459,6 +459,10 @@ int job_run(struct job *j)
         return fail_with_cause(j);
     if (mpirun_done(&j->mpi))
         return 0;
+    if (mpirun_lacks(&j->mpi, j->late, sizeof j->late)) {
+        j->crashed = true;
+        return fail("%s", j->late);
+    }
     return fail_lost(j);
 }
 

@@ -64,6 +64,23 @@ static void a_worker_is_too_late_once_a_server_is_done(void **state)
     close_job(&f);
 }
 
+// The only worker is lost when the server has the last step: nobody can serve
+// it when it is back.
+static void a_worker_is_not_started_again_after_its_server(void **state)
+{
+    (void)state;
+    struct fixture f = {.grace_s = 0.2};
+    struct job_again again = {in_a_minute, not_reached, &f};
+    f.again = &again;
+    open_job(&f, true);
+    script(&f, JOB_SERVER, 0, "sleep 0.3");
+    script(&f, JOB_WORKER, 0, "exit 1");
+    assert_int_equal(job_run(f.job), -1);
+    assert_says("no worker reached the end of the run");
+    assert_int_equal(f.asked, 1);
+    close_job(&f);
+}
+
 // If all workers lose their server, the job has failed, and no restart of a
 // single worker is tried. If another one makes a step, only that worker is
 // lost.
@@ -101,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_frozen_worker_is_not_waited_for),
         cmocka_unit_test(a_worker_is_too_late_once_a_server_is_done),
+        cmocka_unit_test(a_worker_is_not_started_again_after_its_server),
         cmocka_unit_test(a_lost_server_is_the_loss_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,7 +187,6 @@ static void own_carriers_start_without_mpirun(void **state)
     };
     static const char *const mpi[] = {"sync=allreduce workers=2",
                                       "sync=zero transport=library workers=2",
-                                      "sync=ring cluster=mpi workers=2",
                                       "sync=sps transport=mpi workers=2"};
     struct job j;
     job_run(&j, 20,
@@ -278,6 +277,24 @@ static void a_frozen_mpirun_ends_a_bench(void **state)
     assert_status(&j, 1);
     assert_silent(&j, "7 s");
     assert_int_equal(job_processes(20), 0);
+}
+
+// After an error of its own Open MPI 4 may end with status 0 though it has
+// started nobody (seen after a SIGCONT while it started ranks on two hosts).
+static void an_mpirun_that_starts_nobody_fails(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 30,
+            "mkdir -p idle && printf '#!/bin/sh\necho ORTE does not know how "
+            "to route >&2\n' > idle/mpirun && chmod +x idle/mpirun; " NOBODY
+            "PATH=\"$PWD/idle:$PATH\" lockstep train %s sync=allreduce "
+            "workers=2 out=nobody",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "mpirun: ended, but 2 of 2 processes never came: rank 0, "
+                      "rank 1");
+    assert_null(strstr(j.out, "done in"));
 }
 
 // MPI_Finalize has no deadline. Nobody waits for it when all ranks are done.
@@ -435,6 +452,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(own_carriers_start_without_mpirun),
         cmocka_unit_test(a_frozen_mpirun_ends_the_job),
         cmocka_unit_test(a_frozen_mpirun_ends_a_bench),
+        cmocka_unit_test(an_mpirun_that_starts_nobody_fails),
         cmocka_unit_test(an_endless_finalize_ends_the_job),
         cmocka_unit_test(mpirun_leaves_no_files),
         cmocka_unit_test(pbs_names_the_hosts),

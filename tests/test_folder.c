@@ -79,6 +79,20 @@ static void the_newest_are_kept(void **state)
     assert_int_equal(folder_newest(dir, INT_MAX), 300);
 }
 
+// A worker that is behind ends its save after another worker's later one.
+static void latest_does_not_go_back(void **state)
+{
+    (void)state;
+    for (int n = 13; n >= 12; n--) {
+        char name[64];
+        snprintf(name, sizeof name, "checkpoint-%d", n);
+        assert_int_equal(folder_make(under(".next-0")), 0);
+        assert_int_equal(folder_finish(under(".next-0"), dir, name, 0), 0);
+        assert_int_equal(folder_latest(dir), 13);
+    }
+    assert_int_equal(access(under("checkpoint-12"), F_OK), 0);
+}
+
 // What a reader holds stays until a later prune.
 static void held_folders_stay(void **state)
 {
@@ -169,6 +183,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_newest_are_kept, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(latest_does_not_go_back, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(held_folders_stay, make_dir,
                                         remove_dir),

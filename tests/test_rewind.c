@@ -55,8 +55,8 @@ static void a_run_goes_back(void **state)
                       "renamed to back/checkpoint-12.aside-2");
 }
 
-// What a save left that was killed while it removed an old checkpoint goes when
-// the run goes on, even if nothing is left to do.
+// What a save left that was killed before, or while, it removed an old
+// checkpoint goes when the run goes on, even if nothing is left to do.
 static void what_a_killed_save_left_goes(void **state)
 {
     (void)state;
@@ -68,6 +68,10 @@ static void what_a_killed_save_left_goes(void **state)
     assert_ok(&j);
     assert_null(strstr(j.out, ".old-4"));
     assert_null(strstr(j.out, ".next-12"));
+    assert_lists("killed", "checkpoint-12 checkpoint-8 checkpoint-12\n");
+    job_run(&j, 30, "lockstep train resume=auto save=4 keep=1 out=killed");
+    assert_ok(&j);
+    assert_lists("killed", "checkpoint-12 checkpoint-12\n");
 }
 
 // The job dies before it has saved anything of the new line.

@@ -32,6 +32,29 @@ static void the_same_bytes(void **state)
     }
 }
 
+// Worker 0, which saves, is late, and leaves out steps after which it was to
+// save. It saves after the one in which it is back.
+static void a_late_worker_leaves_no_save_out(void **state)
+{
+    (void)state;
+    enum { STEPS = 400, EVERY = 20 };
+    struct job j;
+    char name[64];
+    double step[STEPS + 1];
+    job_run(&j, 90,
+            "rm -rf late; lockstep train %s steps=%d sync=sps workers=2 "
+            "backup=1 inject=delay:5:100@0 save=%d keep=0 out=late",
+            tiny, STEPS, EVERY);
+    assert_ok(&j);
+    int n = job_column("late", "step", 0, step, STEPS + 1);
+    assert_true(n > 5 && step[n - 1] == STEPS);
+    for (int i = 1; i < n; i++) {
+        snprintf(name, sizeof name, "late/checkpoint-%.0f", step[i]);
+        assert_int_equal(job_has(name),
+                         (int)step[i] / EVERY > (int)step[i - 1] / EVERY);
+    }
+}
+
 // The error is that of save_async=0, and no partial file is left.
 static void a_full_disk_ends_the_job(void **state)
 {
@@ -159,6 +182,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bytes),
+        cmocka_unit_test(a_late_worker_leaves_no_save_out),
         cmocka_unit_test(a_full_disk_ends_the_job),
         cmocka_unit_test(a_save_may_take_longer_than_timeout),
         cmocka_unit_test(workers_at_their_own_pace_wait_for_a_slow_disk),

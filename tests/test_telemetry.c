@@ -252,6 +252,29 @@ static void lost_time_is_kept_apart(void **state)
     assert_true(fabs(sum.seconds_lost - 7) < 1e-6);
 }
 
+// A run that goes on continues worker 0's time, which may be less than that of
+// another worker's last row. No time was lost there.
+static void lost_time_is_never_negative(void **state)
+{
+    (void)state;
+    struct steps *s;
+    struct steps_summary sum;
+    double time_s;
+    assert_int_equal(steps_open(&s, dir, "ring", 0, 1, 0, false, 0, &time_s),
+                     0);
+    for (int step = 1; step <= 2; step++) {
+        struct step_row row = {.step = step, .time_s = 1.1 - 0.1 * step};
+        assert_int_equal(steps_write(s, &row), 0);
+    }
+    assert_int_equal(steps_close(&s), 0);
+    write_rows_again(0, 1, 1, 2, 1);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_int_equal(sum.lost, 1);
+    assert_true(sum.seconds_lost == 0);
+    assert_non_null(strstr(read_all("steps.csv"), ",0.000000,"));
+    assert_null(strstr(read_all("steps.csv"), "-0."));
+}
+
 static void merged(void **state)
 {
     (void)state;
@@ -420,6 +443,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rounds_count_as_one, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(resumed, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(lost_time_is_never_negative, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(lost_time_is_kept_apart, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(merged, make_dir, remove_dir),

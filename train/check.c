@@ -4,6 +4,8 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "device/device.h"
+#include "device/vector.h"
 #include "model/part.h"
 #include "train/lend.h"
 #include "train/place.h"
@@ -142,6 +144,30 @@ static int check_tied(const struct trainer *t, const void *params, size_t bytes)
     return rc;
 }
 
+// The model multiplies by the 16-bit copy of its parameters, so that must be
+// what they round to.
+static int check_copy(struct trainer *t, const float *params)
+{
+    enum { BLOCK = 4096 };
+    uint16_t want[BLOCK], have[BLOCK];
+    const struct half_copy *copy = model_copy(t->model);
+    size_t n = copy ? model_nparams(&t->config) : 0, k = 0;
+    for (size_t off = 0; off < n; off += BLOCK) {
+        size_t some = n - off < BLOCK ? n - off : BLOCK;
+        vector_cast(want, copy->format, params + off, DTYPE_F32, some);
+        if (device_copy(t->dev, have, (const uint16_t *)copy->at + off,
+                        some * sizeof *have))
+            return -1;
+        while (k < off + some && want[k - off] == have[k - off])
+            k++;
+        if (k < off + some)
+            return fail("step %d: the 16-bit copy of parameter %zu is not what "
+                        "%.9g rounds to",
+                        t->step, k, (double)params[k]);
+    }
+    return 0;
+}
+
 int check_replicas(struct trainer *t)
 {
     size_t bytes, n = model_nparams(&t->config);
@@ -154,7 +180,8 @@ int check_replicas(struct trainer *t)
     if (!params)
         return -1;
     hash = hash_bytes(params, n * bytes);
-    return check_hash(t, t->members, hash, "parameters") ||
+    return (!t->sync->copy_only && check_copy(t, params)) ||
+                   check_hash(t, t->members, hash, "parameters") ||
                    check_slices(t, params, bytes) ||
                    check_tied(t, params, bytes)
                ? -1

@@ -11,5 +11,6 @@
 int check_skip(struct trainer *t, int *skips);
 
 // The check of verify=. All workers call it. Returns 0 if all replicas are
-// bit-identical, else -1 after fail() on every worker.
+// bit-identical, and a 16-bit copy of parameters is what they round to. Else -1
+// after fail(): on every worker if replicas differ.
 int check_replicas(struct trainer *t);

@@ -126,18 +126,24 @@ static int move_aside(const char *out, int n)
     }
 }
 
+static int write_latest(const char *out, int n)
+{
+    char name[64];
+    snprintf(name, sizeof name, "checkpoint-%d", n);
+    return folder_write(out, "latest", name);
+}
+
 int folder_rewind(const char *out, int step)
 {
-    char path[PATH], name[64];
+    char path[PATH];
     int newest;
     while ((newest = folder_newest(out, INT_MAX)) > step)
         if (move_aside(out, newest))
             return -1;
     if (newest == folder_latest(out))
         return 0;
-    snprintf(name, sizeof name, "checkpoint-%d", newest);
     if (newest >= 0)
-        return folder_write(out, "latest", name);
+        return write_latest(out, newest);
     if (text_into(path, sizeof path, "%s/latest", out))
         return -1;
     return unlink(path) ? fail("%s: %s", path, strerror(errno)) : 0;
@@ -235,12 +241,14 @@ int folder_prune(const char *out, int keep)
     return rc ? -1 : 0;
 }
 
+// In an elastic job another worker may have saved a later step meanwhile.
 int folder_finish(const char *next, const char *out, const char *name, int keep)
 {
     char path[PATH];
     return text_into(path, sizeof path, "%s/%s", out, name) ||
                    folder_replace(next, path) ||
-                   folder_write(out, "latest", name) || folder_prune(out, keep)
+                   write_latest(out, folder_newest(out, INT_MAX)) ||
+                   folder_prune(out, keep)
                ? -1
                : 0;
 }

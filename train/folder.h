@@ -14,8 +14,9 @@ int folder_make(const char *path);
 int folder_replace(const char *next, const char *path);
 
 // Ends a save: renames the finished folder `next` to out/name, as
-// folder_replace() does, lets out/latest name it, and then removes old
-// checkpoints, as folder_prune() does. Returns 0, or -1 after fail().
+// folder_replace() does, lets out/latest name the newest checkpoint, and then
+// removes old checkpoints, as folder_prune() does. Returns 0, or -1 after
+// fail().
 int folder_finish(const char *next, const char *out, const char *name,
                   int keep);
 

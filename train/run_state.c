@@ -461,12 +461,13 @@ int state_rewind(const struct trainer *t, const char *folder)
 {
     char own[PATH];
     const char *out = t->run.out;
+    int keep = t->run.save ? t->run.keep : 0;
     if (t->cluster->rank || !*out || t->sync->late)
         return 0;
     if (text_into(own, sizeof own, "%s/checkpoint-%d", out, t->step))
         return -1;
     return folder_rewind(out, is_same(folder, own) ? t->step : -1) ||
-                   folder_prune(out, 0) // what unfinished saves left
+                   folder_prune(out, keep) // what a killed save left
                ? -1
                : 0;
 }

@@ -51,8 +51,9 @@ int state_load(struct trainer *t, const char *folder);
 
 // A run has one line of history. So the checkpoints in OUT that are not in the
 // past of the run that begins from `folder` ("": from its first weights) are
-// moved aside, and what unfinished saves left there is removed. All workers
-// call it; worker 0 does it.
+// moved aside, and what stopped saves left there is removed: unfinished
+// folders and, if the run saves, checkpoints beyond keep=. All workers call it;
+// worker 0 does it.
 int state_rewind(const struct trainer *t, const char *folder);
 
 // Makes a run's first weights, from the file of init= or from the seed, on

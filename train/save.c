@@ -275,12 +275,15 @@ struct save {
 
 // Does a part of a save, and waits until all workers have done theirs. With
 // parameter servers workers may save at different times. Then each does its
-// part alone, and those that need it for their next step wait for it.
+// part alone, and those that need it for their next step wait for it. With
+// verify= the workers meet, too, and who meets others does not know that one
+// of them saves. So all save together.
 static int together(struct save *save, int (*part)(void *ctx))
 {
     const struct sync_settings *set = &save->t->settings;
-    bool own_pace = set->consistency.kind != CONSISTENCY_BSP || set->backup ||
-                    set->elastic || save->t->run.mistake_own_steps.steps;
+    bool own_pace = set->consistency.kind != CONSISTENCY_BSP ||
+                    (set->backup && !save->t->run.verify) || set->elastic ||
+                    set->mistake.steps;
     return own_pace ? sync_work(save->t->sync, part, save)
                     : cluster_work(save->t->cluster, part, save);
 }

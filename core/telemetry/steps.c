@@ -102,7 +102,7 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
         s->restarts = restarts < s->restarts ? s->restarts : restarts + 1;
         s->lost += joined ? 0 : dropped;
         s->lost += joined || last ? keep - last : 0;
-        s->lost_s += end - *time_s;
+        s->lost_s += end > *time_s ? end - *time_s : 0;
     } else {
         s->restarts = restarts;
     }

@@ -61,7 +61,7 @@ class Case:
             tell(self, random.Random(self.seed))
         except Wrong as wrong:
             why = str(wrong)
-        except (OSError, KeyError, ValueError) as wrong:
+        except (OSError, LookupError, ValueError) as wrong:
             why = f"{type(wrong).__name__}: {wrong}"
         for path in self.folder.iterdir():
             kill_all(processes(path))

@@ -65,9 +65,12 @@ class Victim:
         return self.rng.choice(found) if found else None
 
     def all(self, who):
-        """All such processes of the job."""
-        return [p for p in processes(self.out)
-                if any(f"/{w} " in f"/{command(p)}" for w in WHO[who])]
+        """All such processes of the job. mpirun's command names all others."""
+        carriers = [p for p in processes(self.out)
+                    if any(f"/{w} " in f"/{command(p)}" for w in WHO["carrier"])]
+        return carriers if who == "carrier" else [
+            p for p in processes(self.out) if p not in carriers and
+            any(f"/{w} " in f"/{command(p)}" for w in WHO[who])]
 
     def send(self, who, number):
         """Sends a signal to such a process, or to all workers. Returns whether there was

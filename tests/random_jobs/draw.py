@@ -37,7 +37,7 @@ FORCED = {
     "update": ("server", "worker"), "shard": (1, 2, 3), "offload": ("none", "disk"),
     "pipeline": ("1f1b", "gpipe", "naive"), "ahead": (0, 1), "chunks": (1, 2),
     "schedule": ("constant", "cosine", "linear"), "every": (1, 2, 3),
-    "outer_rule": ("average", "nesterov"), "staging": ("auto", "always"),
+    "outer_lr": (1, .7), "outer_momentum": (0, .9), "staging": ("auto", "always"),
     "bucket": ("size", "block"), "servers": (1, 2, 3), "priority": (0, 1),
     "squeeze": ("topk", "int8", "sign", "power", "demo"), "feedback": (0, 1),
     "squeeze_after": (0, 2), "freeze": (0, 2),
@@ -146,8 +146,9 @@ def draw_squeeze(rng):
     job = {"squeeze": rng.choice(("topk", "int8", "sign", "power")), "wire": "fp32",
            "feedback": rng.choice((0, 1, 1)), "squeeze_after": rng.choice((0, 0, 2))}
     if job["squeeze"] == "sign" and rng.random() < .5:
-        # frozen after one step, second moments of nearly 0 would make losses infinite
-        job |= {"squeeze_after": 0, "freeze": rng.choice((2, 3)), "optimizer": "adamw"}
+        # with the usual eps= second moments that are frozen at nearly 0 make losses infinite
+        job |= {"squeeze_after": 0, "freeze": rng.choice((2, 3)), "optimizer": "adamw",
+                "eps": 0.001}
     if job["squeeze"] == "topk":
         job["density"] = rng.choice((1e-6, .01, .3, 1))
         job["momentum_correction"] = rng.choice((0, 0, 1))
@@ -170,6 +171,8 @@ def draw_elastic(rng, emulated):
         job.pop(key, None)
     job |= {"elastic": 1, "update": rng.choice(("auto", "server")), "timeout": 30, "save": rng.randint(1, 4), "steps": rng.randint(10, 24),
             "consistency": rng.choice(("bsp", "bsp", "ssp:1", "asp"))}
+    if job["consistency"] == "bsp":
+        job["verify"] = rng.choice((0, 0, 2))  # refused, so left out; or a mistake
     if job["consistency"] == "ssp:1":
         job |= draw_straggler(rng)
     elif emulated and rng.random() < .25:
@@ -224,7 +227,8 @@ def draw_way(rng, layers, emulated=False):
         if job["shard"] > 1 and job.get("squeeze") in ("topk", "int8", "sign"):
             job["feedback"] = rng.choice((0, 0, 0, 1))  # 1 is refused
     if sync == "outer":
-        job |= {"every": rng.choice((1, 2, 3)), "outer_rule": rng.choice(("average", "nesterov"))}
+        job |= {"every": rng.choice((1, 2, 3)), **rng.choice((
+            {}, {"outer_lr": .7, "outer_momentum": .9}))}
     if emulated and rng.random() < .06:
         job["net"] = f"1gbit,hosts={rng.randint(1, 3)}"
         if job.get("transport") != "library":
@@ -259,7 +263,7 @@ def draw_job(rng, lockstep, emulated=False):
     for _ in range(1000):
         job = draw_size(rng)
         job |= {**draw_rule(rng), **draw_way(rng, job["layers"], emulated)}
-        if job.get("elastic") or is_loose(job):
+        if is_loose(job):
             job.pop("verify", None)
         if wild:
             job |= {k: rng.choice(v) for k, v in FORCED.items() if rng.random() < .4}

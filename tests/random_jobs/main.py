@@ -12,8 +12,8 @@
     --jobs J        how many cases run at once (default 1)
     --shrink        leave out settings while a case still fails, for --minutes
     --pairs         after each drawn case run one that has values that were never drawn
-                    together; at the end, print which never were, and why no job can have
-                    them
+                    together; when the time is over, run one for each pair that is left;
+                    at the end, print which never were, and why no job can have them
     --draw N        draw N cases, and run none; for --pairs
     --until         end at the first failure
     --keep DIR      keep the folders of failed cases here
@@ -112,6 +112,12 @@ class Session:
         drawn."""
         return self.ran and self.pairs.fill(random.Random(f"{self.seed}/{n}b"))
 
+    def rest(self):
+        """With --pairs, when the time is over: what has the pairs that are left."""
+        lines = self.pairs.rest(random.Random(f"{self.seed}/rest"))
+        for n, line in enumerate(lines, 1):
+            yield f"rest-{n}", lambda line=line: Case.read(self.lockstep, line, self.mounts)
+
     def one(self, name, make):
         """Runs one case. Returns (its name, the case, what went wrong or None)."""
         case = make()
@@ -138,15 +144,15 @@ class Session:
                   f"{shlex.quote(str(case))}")
         sys.stdout.flush()
 
-    def draw(self):
+    def draw(self, cases):
         """Only draws."""
-        for name, make in itertools.islice(self.cases(), self.a.draw):
+        for name, make in cases:
             self.take(name, make(), None)
 
-    def run(self):
-        """Runs all cases, some at once."""
+    def run(self, cases):
+        """Runs cases, some at once."""
         with concurrent.futures.ThreadPoolExecutor(self.a.jobs) as pool:
-            waiting, cases = set(), self.cases()
+            waiting = set()
             while True:
                 while len(waiting) < self.a.jobs and (following := next(cases, None)):
                     waiting.add(pool.submit(self.one, *following))
@@ -158,7 +164,6 @@ class Session:
                     self.take(*future.result())
                 if self.failed and self.a.until:
                     cases = iter(())
-
 
     def print(self):
         """How many cases there were."""
@@ -180,7 +185,10 @@ def main():
         pairs = Pairs(Lockstep(a.lockstep, name))
         for seed in seeds:
             session = Session(a, seed, pairs, mounts)
-            session.draw() if a.draw else session.run()
+            run = session.draw if a.draw else session.run
+            run(itertools.islice(session.cases(), a.draw or None))
+            if a.pairs and seed == seeds[-1]:
+                run(session.rest())
             session.print()
             failed += session.failed
         if a.pairs:

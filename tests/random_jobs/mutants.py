@@ -48,6 +48,9 @@ MUTANTS = {
          "            server_send(s, r, bsp_answer(s, PS_AGAIN)",
          "        if (s->peers[r].alive && b->order_of[r] >= 0)\n"
          "            server_send(s, r, bsp_answer(s, PS_AGAIN)")]),
+    "skips-are-updates": ("a worker that is back counts skipped steps as updates", [
+        ("ps_server/async.c", "h->value = (double)(p->clock - k->n);",
+         "h->value = (double)(p->clock - 0 * k->n);")]),
     "verify-while-elastic": ("D8: verify= compares with a dead worker", [
         ("core/config/check_run.c", "if (r->verify && set->elastic)",
          "if (r->verify < 0 && set->elastic)")]),

@@ -317,7 +317,7 @@ def alone(job):
     found = {k: job[k] for k in (
         "model", "layers", "heads", "channels", "context", "vocab_size", "batch", "steps",
         "threads", "log", "timeout", "warmup", "seed", "lr", "schedule", "clip",
-        "dropout", "precision", "optimizer", "momentum", "eval", "trace",
+        "dropout", "precision", "optimizer", "momentum", "eps", "eval", "trace",
         "samples") if k in job}
     return {**found, "sync": "local", "accum": job["accum"] * dp,
             "eval_batches": job["eval_batches"] * dp}

@@ -17,6 +17,12 @@ TRIES = 40  # jobs that a pair is put into; pairs that are put into a job
 ROUNDS = 3
 
 
+def _line(story, rng, job):
+    """The line of a case, with a seed for its story."""
+    return f"{story}:{rng.randrange(10 ** 6)} " + \
+        " ".join(f"{k}={v}" for k, v in job.items())
+
+
 class Pairs:
     """The pairs of values of all cases."""
 
@@ -105,32 +111,58 @@ class Pairs:
             best = better
         if not best:
             return None
-        return f"{best[1]}:{rng.randrange(10 ** 6)} " + \
-            " ".join(f"{k}={v}" for k, v in best[0].items())
+        return _line(best[1], rng, best[0])
 
-    def refusal(self, pair):
-        """Why no job has both values; "" if some job can."""
-        refused, jobs = collections.Counter(), []
+    def _puts(self, pair):
+        """Jobs that have a pair, of those that had one of its values, and why others
+        cannot."""
+        story = next((STORIES[v[6:]] for v in pair if v.startswith("story=")), None)
+        jobs, refused = [], collections.Counter()
         for value, other in pair, pair[::-1]:
-            for job in self.jobs[value][:TRIES]:
+            drawn = self.jobs[value]
+            for job in drawn[::max(1, len(drawn) // TRIES)]:
                 put = self._put(job, other)
+                if not isinstance(put, str) and story and not story.holds(put):
+                    put = story.needs
                 if isinstance(put, str):
                     refused[put] += 1
                 else:
                     jobs.append(put)
-        for plan in self.lockstep.plans(jobs) if jobs else ():
-            if "error" not in plan:
-                return ""
-            refused[plan["error"]] += 1
-        return refused.most_common(1)[0][0] if refused else ""
+        return jobs, refused
+
+    def find(self, pair):
+        """A job that has a pair; or, as a text, why no job has."""
+        jobs, refused = self._puts(pair)
+        for job, plan in zip(jobs, self.lockstep.plans(jobs) if jobs else ()):
+            if "error" not in plan and self.lockstep.accepts(job):
+                return job
+            refused[plan.get("error", "shared memory ends at a host")] += 1
+        return refused.most_common(1)[0][0] if refused else "none has one of the values"
+
+    def rest(self, rng):
+        """The lines of cases that have, one after the other, all pairs that were never
+        drawn and that a job can have. What no job had may go into one of these cases."""
+        tried, more = set(), True
+        while more:
+            more = False
+            for pair in self.never():
+                job = "" if self.counts[pair] or pair in tried else self.find(pair)
+                if isinstance(job, str):
+                    continue
+                more = True
+                tried.add(pair)
+                story = next((v[6:] for v in pair if v.startswith("story=")), "quiet")
+                yield _line(story, rng, job)
 
     def print(self):
         """A line for each pair that was never drawn: its values, and why it cannot be;
         tabs between them."""
-        never = {p: self.refusal(p) for p in self.never()}
+        never = {p: self.find(p) for p in self.never()}
+        left = 0
         for (a, b), why in never.items():
-            print(f"{a}\t{b}\t{why or 'NEVER DRAWN'}")
-        left = sum(not why for why in never.values())
+            if not isinstance(why, str):
+                left, why = left + 1, "NEVER DRAWN"
+            print(f"{a}\t{b}\t{why}")
         print(f"{len(self.jobs)} values, {len(self.counts)} pairs of them drawn, the median "
               f"{sorted(self.counts.values())[len(self.counts) // 2]} times; {left} never "
               f"drawn, {len(never) - left} that no job has")

@@ -65,13 +65,13 @@ def check_losses(case, job, victim, status, line):
     """Only those are lost that a signal hit: nobody starts again more often than
     processes were ended, and the job ends well as long as restarts= lasts."""
     restarts = victim.says("; restart ")
-    dead = "was dead when the others ended"  # who saves: then all start again
-    again = victim.says(dead) + (dead in line)
+    # the last one was lost after the last step, and started again: then all are
+    again = victim.says("no worker reached the end of the run; rank ") \
+        if job.get("elastic") else 0
     if restarts > victim.sent + again:
         raise Wrong(f"{victim.out.name} ({case.note}): {restarts} restarts after "
                     f"{victim.sent} signals")
-    if status and "restart" not in line and victim.sent <= RESTARTS and not \
-            (again and job.get("elastic")):
+    if status and "restart" not in line and victim.sent <= RESTARTS:
         raise Wrong(f"{victim.out.name} ({case.note}): exit status {status}: {line}")
 
 
@@ -158,9 +158,10 @@ def kill(case, rng):
 def torn(case, rng):
     """A worker of an elastic job is killed in a save or a round that cannot end, because
     a server or another worker stands still."""
-    job, out = saving(case.job), case.folder / "torn"
+    job, out = dict(saving(case.job)), case.folder / "torn"
     if job["heads"] * 16 > job["channels"]:  # so large that a save can be hit
         job |= {"channels": 64 * job["heads"], "slice_kb": 1, "save": 1}
+        job.pop("bucket_mb", None)  # so small ones would be too many
     whole = whole_of(case, job)
     child = case.lockstep.start({**job, "restarts": RESTARTS}, out)
     victim = Victim(child, out, rng, job["steps"])
@@ -262,6 +263,14 @@ def term(case, rng):
         compare_runs(out, whole_of(case, job), "the job that nobody stopped")
 
 
+def late(case, rng):
+    """The last step of worker 0 takes longer than timeout=. Nobody needs it for a step, so
+    the others wait at their end as long as it lives."""
+    del rng
+    job = {**case.job, "timeout": 2, "inject": f"delay:{case.job['steps']}:3000"}
+    case.lockstep.train(job, case.folder / "late")
+
+
 # ---- disks
 
 def slow_disk(case, rng):
@@ -269,9 +278,16 @@ def slow_disk(case, rng):
     if not case.lockstep.disk.exists():
         return
     job, out = saving(case.job), case.folder / "slow"
-    seconds = rng.choice((.2, 1, 3))
+    # others go on during a save, and then wait for who saves, at their end at the latest
+    waited = is_loose(job)
+    seconds = 3 if waited else rng.choice((.2, 1, 3))
+    if seconds >= 1:  # a save takes six times as long, and there is time for some
+        every = every_of(job)
+        rarely = -(-job["steps"] // (4 * every)) * every
+        job = {**job, "save": max(job["save"], rarely)}
     # a straggler's step may take longer than a short timeout on a busy machine
-    timeout = 60 if rng.random() < .7 or job.get("straggler") else 2
+    short = .8 if waited else .3
+    timeout = 60 if rng.random() > short or job.get("straggler") else 2
     case.note = f"{seconds} s a save, timeout={timeout}"
     case.lockstep.train({**job, "timeout": timeout}, out, {
         "LD_PRELOAD": str(case.lockstep.disk), "SLOW_DISK_S": str(seconds)})
@@ -320,6 +336,8 @@ def resume(case, rng):
     """A new folder goes on from the latest or an older checkpoint."""
     job, marks = case.job, checkpoints(case.out, case.job["steps"])
     out = case.folder / "resumed"
+    if not marks and job.get("backup"):  # worker 0 left out all steps but the last
+        return
     case.lockstep.train(job, out, resume=rng.choice(marks))
     if not is_loose(job):
         found, rows = rows_of(out), rows_of(case.out)
@@ -385,8 +403,8 @@ def other_way(case, rng):
         other["mesh"] = ""  # or it stays
     if other["sync"] == "local":
         other["workers"] = 1
-    for key, usual in ("net", ""), ("save_async", 0):  # or they stay
-        if job.get(key):
+    for key, usual in ("net", ""), ("save_async", 0), ("offload", "none"):  # or they stay
+        if job.get(key) and case.lockstep.accepts({**other, key: usual}):
             other[key] = usual
     if "mesh" in other and "workers" in job:
         other["workers"] = world(other)
@@ -442,6 +460,9 @@ STORIES = {
     "freeze": Story(freeze, 1),
     "thaw": Story(thaw, .5),
     "term": Story(term, 1.5),
+    "late": Story(late, 12, lambda job: job.get("consistency") == "asp" and not (
+        job.get("elastic") or job.get("straggler") or job.get("net")),
+        "only under asp nobody waits for a step"),
     "slow_disk": Story(slow_disk, 1),
     "full_disk": Story(full_disk, 1),
     "resume": Story(resume, 3, _has_marks, "needs a checkpoint from before the end"),
@@ -455,7 +476,8 @@ STORIES = {
 def draw_story(rng, job):
     """The name of a story. Elastic jobs mostly lose somebody."""
     if job.get("elastic") and rng.random() < (.9 if job.get("net") else .7):
-        return "kill" if job.get("net") else rng.choice(("kill", "kill", "again", "again", "torn", "torn"))
+        return "kill" if job.get("net") else \
+            rng.choice(("kill", "kill", "again", "again", "torn", "torn", "slow_disk"))
     names = [name for name, story in STORIES.items() if story.holds(job)]
     return rng.choices(names, [STORIES[n].weight for n in names])[0]
 

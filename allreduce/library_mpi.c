@@ -331,7 +331,7 @@ static int library_open(struct group *g)
     MPI(MPI_Initialized(&up));
     if (!up)
         return fail("%s: MPI is not initialised; try: mpirun -n 2 trainer "
-                    "sync=allreduce, or cluster=mpi",
+                    "sync=allreduce",
                     g->name);
     MPI(MPI_Query_thread(&level));
     if (level != MPI_THREAD_MULTIPLE)

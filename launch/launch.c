@@ -38,8 +38,6 @@ static int uses_mpi(const struct run *r)
     const struct sync_settings *set = &r->settings;
     const char *zmq = NULL;
     bool mpi = backend_needs_mpi(row(r), set);
-    if (row(r)->launch == LAUNCH_WORKERS)
-        return mpi || !strcmp(r->cluster, "mpi");
     if (row(r)->launch != LAUNCH_SERVERS)
         return mpi;
     if (r->hosts[0])

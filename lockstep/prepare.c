@@ -10,21 +10,17 @@
 
 struct settings {
     char out[CONFIG_PATH], vocab[CONFIG_PATH];
-    int symbols; // enum data_symbols
     double val_fraction;
 };
 
 #define AT(member) offsetof(struct settings, member), false
 
-static const char *const symbols[] = {"bytes", "chars", NULL};
-
 static const struct key rows[] = {
     {"prepare", "out", "", KEY_TEXT, AT(out), .unit = "path",
      .help = "the folder to write: train.bin, val.bin and symbols.txt"},
-    {"prepare", "vocab", "", KEY_TEXT, AT(vocab), .unit = "path",
-     .help = "the file vocab.bpe of GPT-2, or a vocab.txt of BERT"},
-    {"prepare", "symbols", NULL, KEY_CHOICE, AT(symbols), .words = symbols,
-     .help = "without vocab=: the tokens are the text's bytes, or characters"},
+    {"prepare", "vocab", "bytes", KEY_TEXT, AT(vocab), .unit = "path",
+     .help = "the tokens: bytes, chars, or a file: vocab.bpe of GPT-2, or a "
+             "vocab.txt of BERT"},
     {"prepare", "val_fraction", "0.1", KEY_NUMBER, AT(val_fraction),
      .min = 1e-6, .max = 0.9, .unit = "share",
      .help = "share of the tokens, from the end, for val.bin"},
@@ -57,7 +53,6 @@ static int prepare(int nwords, char **words)
         .text = words[0],
         .folder = s.out,
         .vocab = s.vocab,
-        .symbols = (enum data_symbols)s.symbols,
         .val_fraction = s.val_fraction,
     };
     if (prepare_text(&c, &done))

@@ -9,7 +9,7 @@
 // vector as long as the parameters, and then the outer step (outer_rule.h). So
 // the bytes are those of sync=ring, divided by H.
 //
-// With an fp32 wire and outer_rule=average the parameters themselves travel.
+// With an fp32 wire, where the outer step is the mean, parameters travel.
 // Otherwise the difference start - parameters travels, where start is what all
 // workers had after the last outer step. The difference is small enough for a
 // wire of 16 bits, and DiLoCo uses it as a gradient. This needs a copy of the
@@ -48,19 +48,11 @@ struct outer {
     float *start, *velocity; // NULL if they are not needed
 };
 
-static struct outer_step rule_of(const struct sync_settings *set)
-{
-    if (set->outer_rule == OUTER_AVERAGE)
-        return (struct outer_step){.lr = 1};
-    return (struct outer_step){(float)set->outer_lr,
-                               (float)set->outer_momentum};
-}
-
 static int load(struct outer *o, const struct sync_settings *set)
 {
-    if (set->outer_rule != OUTER_NESTEROV)
-        return fail("lab=%s: its outer_step() is used with outer_rule=nesterov "
-                    "only; try: that, or no lab=",
+    if (outer_averages(set))
+        return fail("lab=%s: its outer_step() is used with an outer step that "
+                    "is not the mean; try: outer_lr=0.7 outer_momentum=0.9",
                     set->lab);
     o->file = student_open(set->lab);
     return o->file ? student_find(o->file, "outer_step", &o->student) : -1;
@@ -72,11 +64,11 @@ static int outer_open(struct sync *s)
     const struct sync_job *job = &s->job;
     const struct sync_settings *set = job->settings;
     const struct members_need need = {.largest = job->n, .depth = 1};
-    bool nesterov = set->outer_rule == OUTER_NESTEROV;
-    o->rule = rule_of(set);
+    o->rule =
+        (struct outer_step){(float)set->outer_lr, (float)set->outer_momentum};
     if (*set->lab && load(o, set))
         return -1;
-    if (nesterov || set->wire != DTYPE_F32) {
+    if (!outer_averages(set) || set->wire != DTYPE_F32) {
         o->start = mem_alloc(job->n, sizeof *o->start);
         if (!o->start)
             return -1;

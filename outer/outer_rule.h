@@ -1,17 +1,16 @@
 // outer_rule.h - the outer step: makes the next common parameters from those of
 // all workers.
 //
-//     average     p := the mean of all workers' p
-//     nesterov    d := the mean of start - p, over all workers
-//                 v := momentum v + d
-//                 p := start - lr (d + momentum v), which is the next start
+//     d := the mean of start - p, over all workers
+//     v := momentum v + d
+//     p := start - lr (d + momentum v), which is the next start
 //
 // `start` is the parameters that all workers had after the previous outer step.
-// The rule `average` is local SGD (Stich, "Local SGD Converges Fast and
-// Communicates Little", ICLR 2019). The rule `nesterov` is DiLoCo (Douillard et
-// al., "DiLoCo: Distributed Low-Communication Training of Language Models",
-// 2023), which uses d as a gradient: SGD with Nesterov's momentum as in
-// PyTorch. With lr=1 and momentum=0 it gives the mean, too.
+// This is DiLoCo (Douillard et al., "DiLoCo: Distributed Low-Communication
+// Training of Language Models", 2023), which uses d as a gradient: SGD with
+// Nesterov's momentum as in PyTorch. With lr=1 and momentum=0 p becomes the
+// mean of all workers' p, and is computed so. That is local SGD (Stich, "Local
+// SGD Converges Fast and Communicates Little", ICLR 2019).
 //
 // All vectors are in host memory and have n elements. Every worker computes the
 // same bits.

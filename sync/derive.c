@@ -57,9 +57,8 @@ struct sync_share sync_share(const struct sync_settings *s,
                              .late_params = b->shards};
     if (s->update == UPDATER_SERVER)
         out.slot = 0;
-    bool nesterov = s->outer_rule == OUTER_NESTEROV;
-    if (b->apart && (nesterov || s->wire != DTYPE_F32))
-        out.kept = n + (nesterov && s->outer_momentum > 0 ? n : 0);
+    if (b->apart && (!outer_averages(s) || s->wire != DTYPE_F32))
+        out.kept = n + (s->outer_momentum > 0 ? n : 0);
     if (s->squeeze && s->feedback)
         out.kept = (s->momentum_correction ? 4 : 2) * n;
     if (s->shard >= SHARD_GRADS) {

@@ -11,8 +11,8 @@
 int mistakes_check(const struct sync *s)
 {
     bool host = s->copies || device_is_host(s->job.dev);
-    if (s->job.settings->mistake_local_clip && !host)
-        return fail("mistake_local_clip=1: clips in host memory only; try: "
+    if (s->job.settings->mistake.kind == MISTAKE_LOCAL_CLIP && !host)
+        return fail("mistake=local_clip clips in host memory only; try: "
                     "device=cpu");
     return 0;
 }
@@ -21,7 +21,7 @@ void mistakes_clip(struct sync *s, const struct sync_in *in)
 {
     const struct sync_job *job = &s->job;
     float own = in->grad_scale * (float)job->cluster->world, norm;
-    if (!job->settings->mistake_local_clip)
+    if (job->settings->mistake.kind != MISTAKE_LOCAL_CLIP)
         return;
     double squares = optim_sum_squares(job->grads, job->n);
     float factor = optim_clip_scale(squares, own, in->clip, &norm) / own;
@@ -31,5 +31,5 @@ void mistakes_clip(struct sync *s, const struct sync_in *in)
 
 int mistakes_updates(const struct sync *s)
 {
-    return s->job.settings->mistake_two_updates ? 2 : 1;
+    return s->job.settings->mistake.kind == MISTAKE_TWO_UPDATES ? 2 : 1;
 }

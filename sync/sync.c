@@ -152,7 +152,8 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     s->scale = 1;
     s->left_ns = now_ns();
     s->state = mem_alloc(1, ops->state_size);
-    s->overlap = job->settings->overlap && !job->settings->mistake_local_clip;
+    s->overlap = job->settings->overlap &&
+                 job->settings->mistake.kind != MISTAKE_LOCAL_CLIP;
     s->lends_params = job->settings->shard >= SHARD_PARAMS;
     s->lends_grads = job->settings->shard >= SHARD_GRADS;
     if (!job->restarted &&
@@ -334,7 +335,8 @@ static int update(struct sync *s, const struct sync_in *in,
     struct rule_in rule = {
         .lr = in->lr,
         .scale = s->gives_update ? 1 : in->grad_scale / s->scale,
-        .clip = job->settings->mistake_local_clip ? 0 : in->clip,
+        .clip =
+            job->settings->mistake.kind == MISTAKE_LOCAL_CLIP ? 0 : in->clip,
         .frozen = s->gives_moment,
         .copy = job->copy,
         .parts = job->parts,

@@ -105,7 +105,7 @@ WAYS = {
     "zero shard=2": ZERO,
     "zero shard=3": ZERO,
     "outer": [WORKERS, WIRE, CARRIERS, ["every=1", "every=2"],
-              ["outer_rule=average", "outer_rule=nesterov outer_lr=0.5"]],
+              ["", "outer_lr=0.5 outer_momentum=0.9"]],
     "dataparallel": [WORKERS, TRANSPORTS],
     "lab": [["workers=2", "workers=3"], TRANSPORTS],
     "ring mesh=pp2": MESH + [STAGES],
@@ -179,7 +179,8 @@ RESUMED = [
     ("sync=ring mesh=pp2 accum=2", "sync=zero mesh=dp2 shard=2"),
     ("sync=zero mesh=dp2,tp2", "sync=allreduce mesh=cp2"),
     ("sync=ring workers=2 squeeze=topk", "sync=ring workers=2 squeeze=topk"),
-    ("sync=outer workers=2 every=2 outer_rule=nesterov",
+    ("sync=outer workers=2 every=2 "
+     "outer_lr=0.7 outer_momentum=0.9",
      "sync=outer workers=3 every=1"),
     ("sync=dataparallel workers=2", "sync=lab workers=3"),
 ]
@@ -419,7 +420,9 @@ def compare(old, new, allowed, rounding):
 WAS = (("carrier", r"transport=library", "carrier=library"),
        ("first_bucket_mb", r"bucket_mb=(\S+)", r"bucket_mb=\1 first_bucket_mb=\1"),
        ("fusion_mb", r"^(?=.*sync=(?:ring|zero))(?=.*bucket_mb=)"
-        r"(?!.*(?:squeeze=|sync=allreduce))", "fusion_mb=0.001 "))
+        r"(?!.*(?:squeeze=|sync=allreduce))", "fusion_mb=0.001 "),
+       ("outer_rule", r"outer_lr=(\S+) outer_momentum=0.9",
+        r"outer_rule=nesterov outer_lr=\1 outer_momentum=0.9"))
 
 
 def words_of(bin_dir):

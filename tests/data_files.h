@@ -63,8 +63,7 @@ static inline struct data_config config(const char *path)
 {
     return (struct data_config){
         .path = path,
-        .vocab = "",
-        .symbols = DATA_BYTES,
+        .vocab = "bytes",
         .batch = 2,
         .tokens = T,
         .accum = 1,

@@ -135,7 +135,7 @@ COMPLETED = [
     ("lockstep tra", "train"),
     ("lockstep ma", "man"),
     ("lockstep train model = na", "nano"),
-    ("lockstep train sy", "symbols= sync="),
+    ("lockstep train sy", "sync="),
     ("lockstep train sync = ri", "ring"),
     ("lockstep train sync = ", "local sps dps"),
     ("lockstep train sync=ri", "sync=ring"),

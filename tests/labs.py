@@ -46,6 +46,21 @@ def at_once(judge, items):
         return sum(pool.map(judge, items), [])
 
 
+def judge_fast(judge, *words):
+    """The complaints of judge() if students' files are compiled without optimization, but
+    with all sanitizers, which takes half as long. If there are any, and in a long test,
+    files are compiled as for students."""
+    if os.environ.get("LOCKSTEP_LONG"):
+        return judge(*words)
+    limited = build.compile_limited
+    build.compile_limited = lambda words, folder: limited([*words, "-O0"], folder)
+    try:
+        complaints = judge(*words)
+    finally:
+        build.compile_limited = limited
+    return complaints and judge(*words)
+
+
 def points_in_handout(text):
     """{test: points}, from the table in the text of a README.md."""
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.M)
@@ -78,11 +93,14 @@ def judge_points(its, about):
 def judge_right(builder, tests, path):
     """Complaints about a right solution, graded with hidden cases."""
     complaints = []
-    for seed in SEEDS:
-        for row in grade_text(builder.lab, builder, tests, path.read_text(), seed=seed):
-            if not row.passed:
-                said = row.result.said if row.result else f"needs {row.missing}"
-                complaints.append(f"{path.name}, seed {seed}, fails {row.test['name']}: {said}")
+    with tempfile.TemporaryDirectory() as folder:
+        program, _ = builder.build(path, folder)
+        for seed in SEEDS:
+            for row in score.run_tests(program, tests, seed=seed):
+                if not row.passed:
+                    said = row.result.said if row.result else f"needs {row.missing}"
+                    complaints.append(f"{path.name}, seed {seed}, fails "
+                                      f"{row.test['name']}: {said}")
     return complaints
 
 
@@ -167,7 +185,11 @@ def judge_unseen(its, out, one):
 
 
 def judge_break(all_mutants, builder, tests, text):
-    for mutant in all_mutants:
+    """A mutant of the last test has passed all others, as judge_mutant() has seen."""
+    names = [test["name"] for test in tests]
+    if any(mutant.value == names[-1] for mutant in all_mutants):
+        return
+    for mutant in sorted(all_mutants, key=lambda m: -names.index(m.value)):
         wrong = mutant.apply({"reference.c": text})["reference.c"]
         found = score.found_by(grade_text(builder.lab, builder, tests, wrong,
                                           every=True))
@@ -195,12 +217,12 @@ def judge_lab(number, out):
         right += [path] if path not in right else []
         wrong[file] = [(mutant, path) for mutant in found]
     complaints += at_once(functools.partial(judge_right, builder, tests), right)
-    complaints += at_once(functools.partial(judge_mutant, builder, tests),
+    complaints += at_once(functools.partial(judge_fast, judge_mutant, builder, tests),
                           wrong["mutants.txt"] + wrong["unseen.txt"][1:])
     complaints += judge_unseen(its, out, wrong["unseen.txt"][0])
     hidden = its.folder / "hidden.txt"
     if hidden.exists():
-        complaints += at_once(functools.partial(judge_hidden, builder, tests),
+        complaints += at_once(functools.partial(judge_fast, judge_hidden, builder, tests),
                               [(mutant, right[0])
                                for mutant in changes.read(hidden, changes.MUTANT)])
     if not complaints:
@@ -465,7 +487,7 @@ def judge_exports(out):
     complaints = [*judge_choices(), *judge_draws(), *judge_references()]
     builder = build.Builder(lab.find("4"), out)
     builder.judge(), builder.around()
-    complaints += at_once(functools.partial(judge_variants, out), lab.every())
+    complaints += at_once(functools.partial(judge_fast, judge_variants, out), lab.every())
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder) / "tree"
         export.export("F26", tree, lab.every())

@@ -116,7 +116,7 @@ def judge_objects(plan):
         ["batch=4", "lr=0.002", "min_lr=0.002", "dropout=0.1"],
         ["sync=dps", "workers=3", "consistency=ssp:2", "save=2"],
         ["sync=ring", "workers=2", "vocab_size=256", "net=unshaped"],
-        ["sync=ring", "workers=2", "mistake_two_updates=1"],
+        ["sync=ring", "workers=2", "mistake=two_updates"],
         ["sync=outer", "workers=2", "every=7"],
         ["sync=dps", "workers=3", "backup=1"])
     masks = one["training"].pop("workers"), two["training"].pop("workers")
@@ -131,7 +131,7 @@ def judge_objects(plan):
     assert late["law"]["bytes_tx"] is None, late["law"]  # the data gives the vocabulary
     assert link["law"]["bytes_tx"] > 0, link["law"]
     assert link["law"]["exchange_s"] is None, link["law"]
-    assert twice["mistakes"] == ["mistake_two_updates=1"], twice["mistakes"]
+    assert twice["mistakes"] == ["mistake=two_updates"], twice["mistakes"]
     assert twice["training"]["every"] == "none", twice["training"]
     assert epochs["way"]["apart"] and epochs["way"]["every"] == 7, epochs["way"]
     assert epochs["training"]["every"] == "7", epochs["training"]

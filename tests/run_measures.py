@@ -9,6 +9,7 @@ import tempfile
 import made
 from fabricated import change
 from lockstep import measures
+from lockstep.same import differences
 from lockstep.study import Study
 
 
@@ -41,10 +42,29 @@ def elsewhere(folder):
     assert measures.bytes_tx(Study(run).runs[0]) == 3e6
 
 
+def earlier(folder):
+    """The training of an earlier version's run is the same as today's."""
+    same = {"vocab": "chars", "precision": "fp32", "outer_lr": "1", "outer_momentum": "0",
+            "mistake": "none"}
+    old = {"vocab": "", "precision": "fp32", "outer_lr": "0.7", "outer_momentum": "0.9",
+           "symbols": "chars", "tf32": "0", "outer_rule": "average",
+           "mistake_two_updates": "0", "mistake_own_steps": ""}
+    runs = []
+    for i, training in enumerate((same, old, {**old, "tf32": "1"},
+                                  {**old, "mistake_own_steps": "1:9"})):
+        made.run(folder / f"earlier{i}")
+        change(folder / f"earlier{i}", training=training)
+        runs += Study(folder / f"earlier{i}").runs
+    found = [differences(runs[0], run) for run in runs[1:]]
+    assert found == [[], ["precision (fp32, tf32)"],
+                     ["mistake (none, own_steps:1:9)"]], found
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-measures-") as name:
         noise(pathlib.Path(name))
         elsewhere(pathlib.Path(name))
+        earlier(pathlib.Path(name))
     print("ok")
 
 

@@ -42,31 +42,30 @@ static void law(const struct sync_job *job, int rank, int world,
                                         .carriers = carrier,                   \
                                         .opts = "slice_kb=1," set,             \
                                         .law = law,                            \
+                                        .one_wire = true,                      \
                                         __VA_ARGS__};
-WAY(all_tcp, "squeeze=topk,density=1", tcp, .few = true)
+WAY(all_tcp, "squeeze=topk,density=1", tcp)
 WAY(all_shm, "squeeze=topk,density=1", shm, .shared = true)
-WAY(all_staged, "squeeze=topk,density=1", tcp, .device = queue_device_open,
-    .few = true)
-WAY(topk, "squeeze=topk,density=0.05", tcp, .few = true)
+WAY(all_staged, "squeeze=topk,density=1", tcp, .device = queue_device_open)
+WAY(topk, "squeeze=topk,density=0.05", tcp)
 WAY(topk_shm, "squeeze=topk,density=0.05", shm, .shared = true)
-WAY(topk_tensor, "squeeze=topk,density=0.05,scope=tensor", tcp, .few = true)
-WAY(topk_model, "squeeze=topk,density=0.05,scope=model", tcp, .few = true)
-WAY(int8, "squeeze=int8", tcp, .few = true)
+WAY(topk_tensor, "squeeze=topk,density=0.05,scope=tensor", tcp)
+WAY(topk_model, "squeeze=topk,density=0.05,scope=model", tcp)
+WAY(int8, "squeeze=int8", tcp)
 WAY(int8_shm, "squeeze=int8", shm, .shared = true)
-WAY(sign, "squeeze=sign", tcp, .few = true)
+WAY(sign, "squeeze=sign", tcp)
 WAY(sign_shm, "squeeze=sign", shm, .shared = true)
-WAY(sign_tensor, "squeeze=sign,scope=tensor", tcp, .few = true)
-WAY(sign_staged, "squeeze=sign", tcp, .device = queue_device_open, .few = true)
-WAY(power, "squeeze=power,squeeze_rank=2", tcp, .few = true)
+WAY(sign_tensor, "squeeze=sign,scope=tensor", tcp)
+WAY(sign_staged, "squeeze=sign", tcp, .device = queue_device_open)
+WAY(power, "squeeze=power,squeeze_rank=2", tcp)
 WAY(power_shm, "squeeze=power,squeeze_rank=2", shm, .shared = true)
-WAY(power_lossy, "squeeze=power,squeeze_rank=1,feedback=0", tcp, .few = true)
+WAY(power_lossy, "squeeze=power,squeeze_rank=1,feedback=0", tcp)
 
-WAY(moving, "squeeze=topk,density=0.05,momentum_correction=1", tcp, .few = true)
+WAY(moving, "squeeze=topk,density=0.05,momentum_correction=1", tcp)
 
-WAY(demo, "squeeze=demo,density=0.05", tcp, .few = true)
+WAY(demo, "squeeze=demo,density=0.05", tcp)
 WAY(demo_shm, "squeeze=demo,density=0.3", shm, .shared = true)
-WAY(demo_staged, "squeeze=demo,density=0.05", tcp, .device = queue_device_open,
-    .few = true)
+WAY(demo_staged, "squeeze=demo,density=0.05", tcp, .device = queue_device_open)
 
 // The steps differ in their bytes.
 #define FROZEN(name, set, carrier)                                             \
@@ -74,7 +73,7 @@ WAY(demo_staged, "squeeze=demo,density=0.05", tcp, .device = queue_device_open,
                                         .ops = &sync_squeezed,                 \
                                         .carriers = carrier,                   \
                                         .opts = "squeeze=sign," set,           \
-                                        .few = true};
+                                        .one_wire = true};
 FROZEN(frozen, "freeze=1", tcp)
 FROZEN(frozen_late, "freeze=4,scope=tensor", tcp)
 
@@ -110,7 +109,7 @@ static void law_zero(const struct sync_job *job, int rank, int world,
                                         .ops = &sync_zero,                     \
                                         .carriers = carrier,                   \
                                         .opts = "slice_kb=1," set,             \
-                                        .few = true,                           \
+                                        .one_wire = true,                      \
                                         __VA_ARGS__};
 SHARDED(all_zero, "squeeze=topk,density=1", tcp, .law = law_zero)
 SHARDED(topk_zero, "squeeze=topk,density=0.05", tcp, .law = law_zero)
@@ -180,7 +179,7 @@ static void law_sps(const struct sync_job *job, int rank, int world,
     static const struct fixture name = {.sync = backend,                       \
                                         .ops = &sync_servers,                  \
                                         .opts = "slice_kb=1," set,             \
-                                        .few = true,                           \
+                                        .one_wire = true,                      \
                                         .start = run,                          \
                                         .stop = stop,                          \
                                         __VA_ARGS__};

@@ -110,6 +110,8 @@ def keeps_settings(ini, out):
     another INI file of the same name, are refused, and nothing is changed. More
     repeats are added, fewer leave runs out, and fresh=1 begins anew."""
     text, before = ini.read_text(), files_of(out)
+    at = {part: f"{ini}:{text[:text.index(part)].count(chr(10)) + 1}: cell "
+          for part in ("warmup = 1", "(log=2)")}
     for words, changed, said in (
             (["lr=0.5"], text, "ran with lr=0.002, now lr=0.5"),
             (["accum=7"], text, ""),  # each cell has an accum= of its own
@@ -118,6 +120,8 @@ def keeps_settings(ini, out):
             ([], text.replace("(log=2)", "(log=6)"), "ran with log=2, now log=6"),
             ([], text.replace("warmup = 1\n", ""), "ran with warmup=1, now"),
             (["bach=3"], text, "unknown key bach"),
+            ([], text.replace("warmup = 1\n", "warm = 1\n"), at["warmup = 1"]),
+            ([], text.replace("(log=2)", "(lgo=2)"), at["(log=2)"]),
             (["batch=3", "fresh=2"], text, "must be 0 or 1"),
             (["figures=lossy"], text, "figures=lossy")):
         ini.write_text(changed)

@@ -298,9 +298,9 @@ def rewritten(kept, out):
         "sps": {"taken": .9, "switches": 150}})  # asleep, so it needed no processor
     set_in_ini(one, "[cell sps]\n", "[cell sps]\npace = 3,4\n")
     set_in_runs(one, "sps", asked={"pace": "3,4"}, oversubscribed=True)
-    set_in_ini(one, "[cell outer]\n", "[cell outer]\nmistake_two_updates = 1\n")
-    set_in_runs(one, "outer", asked={"mistake_two_updates": 1},
-                mistakes=["mistake_two_updates=1"])
+    set_in_ini(one, "[cell outer]\n", "[cell outer]\nmistake=two_updates\n")
+    set_in_runs(one, "outer", asked={"mistake": "two_updates"},
+                mistakes=["mistake=two_updates"])
     (one / "command.txt").write_text("repeats.ini\ntarget_loss=4\n")
     unmerged(one / "cells/ring/r1")
     unmerged(one / "cells/zero/r3")

@@ -146,7 +146,7 @@ restarts = 1
 inject = kill:7@1
 [cell own]
 consistency = asp
-mistake_own_steps = 1:9
+mistake=own_steps:1:9
 """,
     "shards": """[experiment]
 title = shards and compressed gradients

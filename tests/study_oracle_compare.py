@@ -114,7 +114,8 @@ def lines(study):
     yield ("some runs did NOT train the same thing: see above" if different
            else "one run: there is nothing to compare" if len(study.runs) == 1
            else "all comparable runs trained the same thing" if compared
-           else "no two cells are comparable: there is nothing to compare"), None, ""
+           else "no two cells are comparable: there is nothing to compare" +
+           "; try: the same global_batch= for all" * (len(batches) > 1)), None, ""
 
 
 def verdict_is(study, text, status):

@@ -74,7 +74,8 @@ static int integers_body(struct worker *w)
 
 // Which sizes, formats and overlaps run. A long test takes all. Otherwise each
 // size and format has one overlap, and in the next world the other one. Under a
-// sanitizer, or if the fixture has `few`, each size has only one format.
+// sanitizer, or if the fixture has `few` or `one_wire`, each size has only one
+// format.
 static bool is_taken(const struct fixture *f, int world, int size, int wire,
                      int overlap)
 {
@@ -82,7 +83,14 @@ static bool is_taken(const struct fixture *f, int world, int size, int wire,
         return true;
     if ((size + world + wire + overlap) % 2)
         return false;
-    return (!f->few && !TEST_SANITIZED) || wire == (size + world) % WIRES;
+    return (!f->few && !f->one_wire && !TEST_SANITIZED) ||
+           wire == (size + world) % WIRES;
+}
+
+// Whether a world runs with this format.
+static bool is_format(const struct fixture *f, int world, int wire)
+{
+    return !f->one_wire || test_long() || wire == world % WIRES;
 }
 
 void case_integers(const struct fixture *f)
@@ -148,6 +156,8 @@ void case_replicas(const struct fixture *f)
     skip_other_worlds(f, 1, CASE_WORLDS);
     for (int world = 1; world <= CASE_WORLDS; world++) {
         for (int i = 0; world_here(f, world) && i < WIRES; i++) {
+            if (!is_format(f, world, i))
+                continue;
             struct setup s = {.world = world,
                               .n = 5003,
                               .first = 300,
@@ -166,6 +176,8 @@ void case_reruns(const struct fixture *f)
     skip_other_worlds(f, 2, CASE_WORLDS);
     for (int world = 2; world <= CASE_WORLDS; world++) {
         for (int i = 0; world_here(f, world) && i < WIRES; i++) {
+            if (!is_format(f, world, i))
+                continue;
             struct setup s = {.world = world,
                               .n = 5003,
                               .first = 300,
@@ -209,6 +221,8 @@ void case_overflow(const struct fixture *f)
     skip_other_worlds(f, 1, CASE_WORLDS);
     for (int world = 1; world <= CASE_WORLDS; world++) {
         for (int i = 0; world_here(f, world) && i < WIRES; i++) {
+            if (!is_format(f, world, i))
+                continue;
             struct setup s = {.world = world,
                               .n = 2000,
                               .first = 100,
@@ -269,6 +283,8 @@ void case_bytes(const struct fixture *f)
     skip_other_worlds(f, 1, CASE_WORLDS);
     for (int world = 1; world <= CASE_WORLDS; world++) {
         for (int i = 0; world_here(f, world) && i < WIRES; i++) {
+            if (!is_format(f, world, i))
+                continue;
             struct setup s = {.world = world,
                               .n = 7001,
                               .first = 301,

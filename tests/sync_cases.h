@@ -37,6 +37,7 @@ struct fixture {
     int (*device)(struct device **d); // opens a worker's device; NULL: the CPU
     bool awaits;        // workers call worker_await() before they read params
     bool few;           // case_integers: only one format for each size
+    bool one_wire;      // nothing depends on wire=: one format for each world
     bool silent_deaths; // only a deadline shows that a worker was killed
     // Starts the servers of one world, and adds their settings ("servers=..")
     // to `opts`. *state is for stop(). A backend without servers has no start()

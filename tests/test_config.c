@@ -107,7 +107,7 @@ static void values_are_stored_in_their_fields(void **state)
                            "data=a,b;c.txt",
                            "timeout=0.5",
                            "schedule=linear",
-                           "symbols=chars"};
+                           "vocab=chars"};
     assert_int_equal(parse(&r, 10, words), 0);
     assert_int_equal(r.layers, 3);
     assert_true(r.lr == 3e-4);
@@ -118,7 +118,7 @@ static void values_are_stored_in_their_fields(void **state)
     assert_string_equal(r.data, "a,b;c.txt");
     assert_true(r.timeout == 0.5);
     assert_int_equal(r.schedule, 2);
-    assert_int_equal(r.symbols, 1);
+    assert_string_equal(r.vocab, "chars");
 }
 
 static void text_is_checked(void **state)
@@ -203,7 +203,8 @@ static void backend_keys_become_settings(void **state)
     assert_int_equal(config_set(&r, "inject_rank", "1"), -1);
     assert_non_null(strstr(fail_message(), "try: inject=kill:10@1"));
     assert_int_equal(config_set(&r, "carrier", "library"), -1);
-    assert_non_null(strstr(fail_message(), "try: transport=library"));
+    assert_non_null(
+        strstr(fail_message(), "try: sync=allreduce, or transport=library"));
     assert_int_equal(config_set(&r, "inject", "kill"), -1);
     assert_says("want delay:STEP:MS, or KIND:STEP with fail, kill, nan or inf");
     char full[CONFIG_PATH + 8];

@@ -125,16 +125,6 @@ static void run_json_is_read(void **state)
                      0);
     assert_int_equal(r.steps, 7);
     assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}}\n \n"), 0);
-    // A key of an earlier version.
-    assert_int_equal(json(&r, "{\"asked\": {\"inject_rank\": 1}}"), 0);
-    assert_int_equal(json(&r, "{\"asked\": {\"carrier\": \"ring\"}}"), 0);
-    assert_int_equal(r.settings.transport, TRANSPORT_AUTO);
-    assert_int_equal(json(&r, "{\"asked\": {\"first_bucket_mb\": 1, "
-                              "\"fusion_mb\": 1}}"),
-                     0);
-    assert_true(r.settings.bucket_mb == 0);
-    assert_int_equal(json(&r, "{\"asked\": {\"carrier\": \"library\"}}"), 0);
-    assert_int_equal(r.settings.transport, TRANSPORT_LIBRARY);
     assert_int_equal(json(&r, "{\"asked\": {\"steps\": 7}} {}"), -1);
     assert_says("run.json: not the run.json of a run");
     assert_int_equal(json(&r, "{\"world\": 2, \"asked\": {\"steps\": 7, "
@@ -166,6 +156,47 @@ static void run_json_is_read(void **state)
     }
 }
 
+// What an earlier version wrote means today what it meant then.
+static void settings_of_earlier_versions_are_read(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"'inject_rank': 1, 'first_bucket_mb': 1, 'fusion_mb': 1", ""},
+        {"'carrier': 'ring', 'cluster': 'mpi'", ""},
+        {"'carrier': 'library'", "transport=library"},
+        {"'symbols': 'bytes', 'vocab': ''", ""},
+        {"'symbols': 'chars', 'vocab': ''", "vocab=chars"},
+        {"'symbols': 'bytes', 'vocab': 'a.bpe'", "vocab=a.bpe"},
+        {"'tf32': 1", "precision=tf32"},
+        {"'precision': 'fp32', 'tf32': 1", "precision=tf32"},
+        {"'precision': 'bf16', 'tf32': 1", "precision=bf16"},
+        {"'tf32': 0, 'mistake_two_updates': 0, 'mistake_own_steps': ''", ""},
+        {"'mistake_two_updates': 1", "mistake=two_updates"},
+        {"'mistake_local_clip': 1", "mistake=local_clip"},
+        {"'mistake_same_seed': 1", "mistake=same_seed"},
+        {"'mistake_own_steps': '1:9'", "mistake=own_steps:1:9"},
+        {"'outer_rule': 'average', 'outer_lr': 0.7, 'outer_momentum': 0.9", ""},
+        {"'outer_rule': 'nesterov'", "outer_lr=0.7 outer_momentum=0.9"},
+        {"'outer_lr': 0.5, 'outer_rule': 'nesterov'",
+         "outer_lr=0.5 outer_momentum=0.9"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256], words[128], *word, *rest = words;
+        struct run got, want = fresh();
+        snprintf(text, sizeof text, "{\"asked\": {%s}}", cases[i][0]);
+        for (char *c = text; *c; c++)
+            *c = *c == '\'' ? '"' : *c;
+        assert_int_equal(json(&got, text), 0);
+        strcpy(words, cases[i][1]);
+        while ((word = strtok_r(rest, " ", &rest)))
+            assert_int_equal(config_parse(&want, 1, &word), 0);
+        memset(got.inherited, 0, sizeof got.inherited);
+        memset(got.asked, 0, sizeof got.asked);
+        memset(want.asked, 0, sizeof want.asked);
+        assert_memory_equal(&got, &want, sizeof got);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +204,7 @@ int main(void)
         cmocka_unit_test(later_words_win_over_earlier),
         cmocka_unit_test(settings_survive_a_round_trip),
         cmocka_unit_test(run_json_is_read),
+        cmocka_unit_test(settings_of_earlier_versions_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void hash_tells_texts_apart(void **state)
     uint64_t hash[4];
     for (int i = 0; i < 4; i++) {
         struct data_config c = config(put("text", texts[i % 3], 26));
-        c.symbols = DATA_CHARS;
+        c.vocab = "chars";
         c.world = 2;
         c.rank = i == 3; // another rank: the same data
         c.batch = 1;
@@ -57,7 +57,7 @@ static void characters_are_symbols(void **state)
     (void)state;
     static const char text[] = "zäé\xff日a\nzäé\xff日a\nzäé\xff日a\n";
     struct data_config c = config(put("text", text, sizeof text - 1));
-    c.symbols = DATA_CHARS;
+    c.vocab = "chars";
     struct data *d = opened(&c), *again;
     assert_int_equal(info_of(d).vocab_size, 7);
     assert_int_equal(info_of(d).train_tokens, 21);
@@ -176,7 +176,7 @@ static void the_default_text_is_the_c_headers(void **state)
     }
     struct data_config c = config("");
     c.max_bytes = 100000;
-    c.symbols = DATA_CHARS;
+    c.vocab = "chars";
     c.val_fraction = 0.1;
     struct data *d = opened(&c), *e = opened(&c);
     struct data_info info = info_of(d);

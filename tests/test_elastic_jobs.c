@@ -235,7 +235,7 @@ static void tokens_count_what_was_trained_on(void **state)
     } runs[] = {
         {"sync=sps workers=2 elastic=1 inject=kill:10@1", 29},
         {"sync=dps workers=3 backup=1", 40},
-        {"sync=sps workers=2 consistency=asp mistake_own_steps=1:4", 24},
+        {"sync=sps workers=2 consistency=asp mistake=own_steps:1:4", 24},
         {"sync=sps workers=2 consistency=ssp:1", 40},
         {"sync=ring workers=2 accum=3", 120},
         {"sync=outer workers=2 every=4", 40},

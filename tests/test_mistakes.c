@@ -62,7 +62,7 @@ static void two_updates_equal_the_reference(void **state)
 {
     (void)state;
     for (int sgd = 0; sgd <= 1; sgd++) {
-        struct setup s = mistake("mistake_two_updates=1", sgd);
+        struct setup s = mistake("mistake=two_updates", sgd);
         assert_int_equal(world_run(&ring, &s, twice_body, NULL), 0);
     }
 }
@@ -117,15 +117,15 @@ static int clip_body(struct worker *w)
 static void local_clipping_equals_the_reference(void **state)
 {
     (void)state;
-    static const char *const opts[] = {"mistake_local_clip=1,overlap=1",
-                                       "mistake_local_clip=1,overlap=0",
-                                       "mistake_local_clip=1,staging=always"};
+    static const char *const opts[] = {"mistake=local_clip,overlap=1",
+                                       "mistake=local_clip,overlap=0",
+                                       "mistake=local_clip,staging=always"};
     for (int i = 0; i < 3; i++) {
         struct setup s = mistake(opts[i], 1);
         assert_int_equal(world_run(&ring, &s, clip_body, NULL), 0);
     }
     // the reference must differ from a right step
-    struct setup right = mistake("mistake_local_clip=0", 1);
+    struct setup right = mistake("mistake=none", 1);
     assert_int_equal(world_run(&ring, &right, clip_body, NULL), 2);
 }
 

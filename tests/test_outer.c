@@ -150,8 +150,7 @@ static int peers_step(struct peers *c, int world, int step,
 static int rounds_body(struct worker *w)
 {
     const struct sync_settings *set = &w->settings;
-    bool nesterov = set->outer_rule == OUTER_NESTEROV;
-    float lr = nesterov ? (float)set->outer_lr : 0;
+    float lr = outer_averages(set) ? 0 : (float)set->outer_lr;
     struct peers c;
     int rc = peers_open(&c, w);
     for (int step = 1; !rc && step <= STEPS; step++) {
@@ -181,8 +180,8 @@ static int rounds_body(struct worker *w)
 static void every_third_step_equals_the_oracle(void **state)
 {
     (void)state;
-    static const char *const rules[] = {
-        "average", "nesterov", "nesterov,outer_lr=0.5,outer_momentum=0"};
+    static const char *const rules[] = {"", ",outer_lr=0.7,outer_momentum=0.9",
+                                        ",outer_lr=0.5"};
     for (int world = 1; world <= 2; world++)
         for (int i = 0; i < 9; i++) {
             uint64_t hash[CASE_WORLDS];
@@ -191,8 +190,7 @@ static void every_third_step_equals_the_oracle(void **state)
                               .first = 300,
                               .bucket = 1500,
                               .sgd = i == 4};
-            snprintf(s.opts, sizeof s.opts, "every=%d,outer_rule=%s", EVERY,
-                     rules[i % 3]);
+            snprintf(s.opts, sizeof s.opts, "every=%d%s", EVERY, rules[i % 3]);
             assert_int_equal(world_run(carried[i / 3], &s, rounds_body, hash),
                              0);
             assert_true(hash[0] == hash[world - 1]);
@@ -229,8 +227,9 @@ static void parameters_are_equal_where_lag_is_0(void **state)
     for (int world = 2; world <= CASE_WORLDS; world++)
         for (int i = 0; i < 6; i++) {
             struct setup s = {.world = world, .n = 5003, .bucket = 1500};
-            snprintf(s.opts, sizeof s.opts, "every=%d,wire=%s,outer_rule=%s",
-                     EVERY, wires[i % 3], i < 3 ? "average" : "nesterov");
+            snprintf(s.opts, sizeof s.opts, "every=%d,wire=%s%s", EVERY,
+                     wires[i % 3],
+                     i < 3 ? "" : ",outer_lr=0.7,outer_momentum=0.9");
             assert_int_equal(world_run(&outer_tcp, &s, replicas_body, NULL), 0);
         }
 }

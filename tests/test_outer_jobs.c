@@ -21,8 +21,8 @@ static void a_restarted_job_ends_with_the_same_files(void **state)
 {
     (void)state;
     static const char *const ways[] = {
-        "outer_rule=average transport=tcp",
-        "outer_rule=nesterov precision=bf16 accum=2 eval=10"};
+        "transport=tcp",
+        "outer_lr=0.7 outer_momentum=0.9 precision=bf16 accum=2 eval=10"};
     struct job j;
     for (int i = 0; i < 2; i++) {
         job_run(&j, 100,
@@ -104,11 +104,14 @@ static void checkpoints_resume_under_other_backends(void **state)
     (void)state;
     static const char *const ways[] = {
         "sync=ring workers=2",
-        "sync=outer every=4 workers=2 outer_rule=nesterov",
-        "sync=outer every=2 workers=3 outer_rule=nesterov transport=library",
-        "sync=outer every=2 workers=2 outer_rule=average wire=bf16",
+        "sync=outer every=4 workers=2 outer_lr=0.7 "
+        "outer_momentum=0.9",
+        "sync=outer every=2 workers=3 outer_lr=0.7 outer_momentum=0.9 "
+        "transport=library",
+        "sync=outer every=2 workers=2 wire=bf16",
         "sync=dps workers=2",
-        "sync=outer every=4 workers=1 outer_rule=nesterov"};
+        "sync=outer every=4 workers=1 outer_lr=0.7 "
+        "outer_momentum=0.9"};
     struct job j;
     for (int i = 0; i < 6; i++) {
         job_run(&j, 60,
@@ -156,8 +159,7 @@ static void impossible_settings_are_refused(void **state)
         {"verify=3", "verify=3 is no multiple of every=4"},
         {"precision=fp16", "try: precision=bf16"},
         {"loss_scale=8", "and no loss_scale="},
-        {"outer_lr=1", "try: outer_rule=nesterov"},
-        {"outer_momentum=0", "try: outer_rule=nesterov"},
+        {"outer_rule=nesterov", "try: outer_lr= and outer_momentum="},
         {"overlap=0", "overlap=0: outer has no such setting"},
         {"elastic=1", "elastic=1: outer has no such setting"},
         {"consistency=asp", "consistency=asp: outer has no such setting"},

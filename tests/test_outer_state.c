@@ -93,8 +93,8 @@ static void a_resumed_run_has_the_same_bits(void **state)
                           .n = STATE_N,
                           .bucket = 300,
                           .sgd = i == 5};
-        snprintf(s.opts, sizeof s.opts, "every=%d,outer_rule=%s", EVERY,
-                 i % 2 ? "nesterov" : "average");
+        snprintf(s.opts, sizeof s.opts, "every=%d%s", EVERY,
+                 i % 2 ? ",outer_lr=0.7,outer_momentum=0.9" : "");
         memset(kept, 0, sizeof *kept);
         assert_int_equal(world_run(carried[i / 4], &s, save_body, want), 0);
         s.closed = true;
@@ -103,7 +103,7 @@ static void a_resumed_run_has_the_same_bits(void **state)
             assert_true(have[r] == want[r]);
     }
     struct setup s = {.world = 2, .n = 10};
-    snprintf(s.opts, sizeof s.opts, "outer_rule=nesterov");
+    snprintf(s.opts, sizeof s.opts, "outer_lr=0.7,outer_momentum=0.9");
     assert_int_equal(world_run(&outer_tcp, &s, names_body, NULL), 0);
 }
 
@@ -132,7 +132,7 @@ static void a_new_worker_takes_worker_0s_state(void **state)
     assert_true(kept->given[0] && kept->given[1] && kept->at[1][7] != 0);
     s.world = 2;
     s.closed = true;
-    snprintf(s.opts, sizeof s.opts, "every=3,outer_rule=nesterov");
+    snprintf(s.opts, sizeof s.opts, "every=3,outer_lr=0.7,outer_momentum=0.9");
     assert_int_equal(world_run(&outer_tcp, &s, other_body, NULL), 0);
 }
 

@@ -49,24 +49,21 @@ static void same_batches(struct data *a, struct data *b)
 }
 
 static void prepared_equals_text(const char *text, const char *vocab,
-                                 enum data_symbols symbols, size_t piece)
+                                 size_t piece)
 {
     char out[128], saved[256];
     struct prepared done;
-    snprintf(out, sizeof out, "%s/%s-%d-%zu", folder,
-             strrchr(vocab, '.') ? strrchr(vocab, '.') + 1 : "no", symbols,
-             piece);
+    snprintf(out, sizeof out, "%s/%s-%zu", folder,
+             strrchr(vocab, '.') ? strrchr(vocab, '.') + 1 : vocab, piece);
     struct prepare_config c = {.text = text,
                                .folder = out,
                                .vocab = vocab,
-                               .symbols = symbols,
                                .val_fraction = 0.1,
                                .piece = piece};
     assert_int_equal(prepare_text(&c, &done), 0);
     struct data_config of_text = config(text), of_folder = config(out);
     of_text.val_fraction = of_folder.val_fraction = 0.1;
     of_text.vocab = vocab;
-    of_text.symbols = symbols;
     struct data *a = opened(&of_text), *b = opened(&of_folder);
     same_batches(a, b);
     struct data_info info = info_of(b);
@@ -85,11 +82,10 @@ static void pieces_change_nothing(void **state)
     const char *text = put_text("words");
     static const size_t pieces[] = {1, 7, 1000, 0};
     for (int i = 0; i < 4; i++) {
-        prepared_equals_text(text, "", DATA_BYTES, pieces[i]);
-        prepared_equals_text(text, "", DATA_CHARS, pieces[i]);
-        prepared_equals_text(text, "tests/golden/small.bpe", 0, pieces[i]);
-        prepared_equals_text(text, "tests/golden/small_vocab.txt", 0,
-                             pieces[i]);
+        prepared_equals_text(text, "bytes", pieces[i]);
+        prepared_equals_text(text, "chars", pieces[i]);
+        prepared_equals_text(text, "tests/golden/small.bpe", pieces[i]);
+        prepared_equals_text(text, "tests/golden/small_vocab.txt", pieces[i]);
     }
 }
 
@@ -102,7 +98,7 @@ static void refused(struct prepare_config c, const char *says)
     snprintf(train, sizeof train, "%s/train.bin", out);
     c.folder = out;
     if (!c.vocab)
-        c.vocab = "";
+        c.vocab = "bytes";
     assert_int_equal(prepare_text(&c, &done), -1);
     assert_non_null(strstr(fail_message(), says));
     assert_int_not_equal(access(train, F_OK), 0);

@@ -444,7 +444,7 @@ static void the_log_says_what_the_data_are(void **state)
     struct job j;
     job_run(&j, 60,
             "for i in $(seq 199); do printf 'caf\\351\\r\\nabcd\\n'; done "
-            ">old.txt; trainer %s data=old.txt symbols=chars steps=1 save=1 "
+            ">old.txt; trainer %s data=old.txt vocab=chars steps=1 save=1 "
             "out=old; "
             "lockstep sample old prompt=$(printf 'caf\\377')",
             tiny);

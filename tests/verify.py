@@ -16,7 +16,7 @@ LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
 JOB = ("model=nano layers=2 context=16 batch=2 steps=8 eval=2 eval_batches=3 save=4 "
        "threads=1 log=0 warmup=1 samples=0").split()
 TEXT = "To be, or not to be, that is the question. " * 400
-GOOD = {"local": [], "ring": ["sync=ring", "workers=2", "verify=4"],
+GOOD = {"local": [], "ring": ["sync=ring", "workers=2", "verify=4", "restarts=1"],
         "zero": ["sync=zero", "workers=2", "precision=bf16"],
         "stages": ["sync=ring", "mesh=pp2", "accum=2"]}
 
@@ -246,6 +246,20 @@ def a_rank_that_was_behind_may_lack_steps(folder):
         assert verify(folder / name)[1]["rows"][0] == mark, (name, verify(folder / name))
 
 
+def rows_of_an_elastic_run_may_end_early(folder):
+    """All its workers may be lost after the last step, before they write a row of it."""
+    run = folder / "lost"
+    train(run, "sync=sps", "workers=2", "elastic=1")
+    put_cells(run, [r for r in cells(run) if r[3] != "8"])
+    found = verify(run)[1]
+    assert found["end"][0] == "--" and found["save"][0] == "ok", found
+    shutil.rmtree(run / "checkpoint-8")
+    found = verify(run)[1]
+    assert found["save"] == ("WRONG", "checkpoint-8 is not there"), found
+    put_cells(run, [r for r in cells(run) if r[3] != "7"])  # but of that step only
+    assert verify(run)[1]["end"][0] == "WRONG"
+
+
 def only_runs(folder):
     done = subprocess.run([LOCKSTEP, "verify", str(folder)], capture_output=True, text=True,
                           timeout=60)
@@ -259,4 +273,5 @@ with tempfile.TemporaryDirectory(prefix="lockstep-verify-") as temporary:
     what_cannot_be_proved_is_named(place)
     a_run_that_went_on_is_ok(place)
     a_rank_that_was_behind_may_lack_steps(place)
+    rows_of_an_elastic_run_may_end_early(place)
     only_runs(place)

@@ -90,16 +90,15 @@ static bool is_of_model(const struct key *k)
 // Whether the losses depend on a key.
 static bool makes_training(const struct key *k)
 {
-    // Besides those of the groups model, optimizer and mistakes.
+    // Besides those of the groups model and optimizer.
     static const char *const more[] = {
-        "symbols",    "vocab",       "val_fraction",   "order",
-        "seed",       "steps",       "tf32",           "attention",
-        "wire",       "consistency", "backup",         "every",
-        "outer_rule", "outer_lr",    "outer_momentum", "tp_wire",
+        "vocab",   "val_fraction", "order",          "seed",        "steps",
+        "mistake", "attention",    "wire",           "consistency", "backup",
+        "every",   "outer_lr",     "outer_momentum", "tp_wire",
     };
     if (!strcmp(k->name, "lr_scale") || !strcmp(k->name, "base_batch"))
         return false; // add_value() writes the learning rate they result in
-    if (is_of_model(k) || !strcmp(k->group, "optimizer") || key_is_mistake(k))
+    if (is_of_model(k) || !strcmp(k->group, "optimizer"))
         return true;
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         if (!strcmp(k->name, more[i]))
@@ -205,15 +204,9 @@ static void add_law(struct manifest *m, const struct about *a)
 
 static void add_mistakes(struct manifest *m, const struct run *r)
 {
-    enum { MISTAKES = 8 };
-    char text[MISTAKES][CONFIG_PATH];
-    const char *at[MISTAKES];
-    int n = 0, row = 0;
-    while (n < MISTAKES && config_mistake(r, &row, text[n])) {
-        at[n] = text[n];
-        n++;
-    }
-    manifest_texts(m, "mistakes", n, at);
+    char text[CONFIG_PATH];
+    const char *at[] = {text};
+    manifest_texts(m, "mistakes", config_mistake(r, text) != NULL, at);
 }
 
 void about_write(struct manifest *m, const struct about *a)

@@ -29,9 +29,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool due(int every, int step, int last)
+// Whether what is done every `every` steps is due after `step`. `before` is
+// this worker's last step before it. With backup=1 a late worker leaves steps
+// out; what was due in them it does after the step that it reaches.
+static bool due(int every, int before, int step, int last)
 {
-    return every && (step % every == 0 || step == last);
+    return every && (step / every > before / every || step == last);
 }
 
 // Records the wait for the next parameters. The update is part of it if this
@@ -107,6 +110,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         return -1;
     if (compute_step(t, row))
         return fail("%s (step %d)", fail_message(), t->step + 1);
+    row->join_us = (t->join_ns - join) / 1000;
     struct sync_in in = {
         .step = t->updates + 1,
         .skipped = t->step - t->updates,
@@ -143,7 +147,6 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     t->axis_out[MESH_TP] += row->slice_out;
     add_pieces(t, MESH_CP, &passed, row);
     add_pieces(t, MESH_UP, &swapped, row);
-    row->join_us = (t->join_ns - join) / 1000;
     row->compute_us -=
         row->compute_us < row->join_us ? row->compute_us : row->join_us;
     if (out.skipped && check_skip(t, skips))
@@ -188,7 +191,7 @@ static int evaluate(void *ctx)
 // The step after which this worker stops.
 static int last_step(const struct trainer *t)
 {
-    const struct own_steps *own = &t->run.mistake_own_steps;
+    const struct sync_mistake *own = &t->run.settings.mistake;
     bool fewer = own->steps > 0 && own->rank == t->cluster->rank &&
                  own->steps < t->run.steps;
     return fewer ? own->steps : t->run.steps;
@@ -216,20 +219,21 @@ static int take_steps(void *ctx)
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
         struct evaluation eval = {t, &row.val_loss};
+        int before = t->step, last = t->run.steps;
         if (profile(t) || one_step(t, &row, &skips))
             return -1;
         row.step = t->step;
         row.tokens = t->tokens;
-        if (due(t->run.verify, t->step, t->run.steps) && check_replicas(t))
+        if (due(t->run.verify, before, t->step, last) && check_replicas(t))
             return -1;
-        if (!t->run.pace.given && due(t->run.eval, t->step, t->run.steps) &&
+        if (!t->run.pace.given && due(t->run.eval, before, t->step, last) &&
             sync_work(t->sync, evaluate, &eval))
             return -1;
         row.time_s = t->time_before + (double)(now_ns() - began) * 1e-9;
         if ((t->rows && steps_write(t->rows, &row)) || observe_step(t, &row))
             return -1;
         if (state_settle(t, false) ||
-            (due(t->run.save, t->step, t->run.steps) && save(t)))
+            (due(t->run.save, before, t->step, last) && save(t)))
             return -1;
         progress_step(&progress, t, &row);
     }

@@ -72,6 +72,7 @@ void place_close(struct trainer *t)
         mem_free(t->host);
     device_free(t->dev, t->params);
     device_free(t->dev, t->grads);
+    device_event_close(t->dev, &t->computed);
     busy_close(t->dev);
     device_close(&t->dev);
 }

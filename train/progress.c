@@ -49,14 +49,14 @@ void progress_begin(struct progress *p, const struct trainer *t)
     log_line("%s: %zu symbols, %zu tokens to train on, %zu to validate",
              info.source, info.vocab_size, info.train_tokens, info.val_tokens);
     char mistake[CONFIG_PATH], pace[32], backward[32];
-    const char *help;
+    const char *wrong = config_mistake(&t->run, mistake);
     if (t->run.pace.given)
         log_line("pace=%s,%s: workers sleep instead of computing: bytes and "
                  "waits are real, and nothing is learned",
                  value_text(pace, t->run.pace.forward_ms),
                  value_text(backward, t->run.pace.backward_ms));
-    for (int i = 0; (help = config_mistake(&t->run, &i, mistake));)
-        log_line("warning: %s: %s", mistake, help);
+    if (wrong)
+        log_line("warning: %s: WRONG ON PURPOSE: %s", mistake, wrong);
     double whole = 3 / (1 - t->run.beta2); // docs/squeeze.md
     if (t->settings.freeze && t->settings.freeze < whole)
         log_line("warning: freeze=%d: AdamW's second moment is complete after "

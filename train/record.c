@@ -91,7 +91,7 @@ static void add_about(struct manifest *m, const struct trainer *t)
                                    .model = &t->whole,
                                    .world = t->cluster->world,
                                    .transport = transport,
-                                   .joins = slices_sharing(t) ? "shm" : "tcp"});
+                                   .joins = slices_transport(t)});
 }
 
 static void add_command(struct manifest *m, int argc, char *const *argv)

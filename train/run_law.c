@@ -82,7 +82,7 @@ static double width_of(const struct run *r, const struct backend *row,
     return open ? NAN : 2;
 }
 
-// The same for a join, whose carrier is always our ring.
+// The same for a join, which is always made by a carrier of ours.
 static double join_of(const struct run *r, const char *transport)
 {
     const struct backend *ring = backend_of_parts();

@@ -144,8 +144,8 @@ static int meet(struct trainer *t)
     bool serves = row->launch == LAUNCH_SERVERS && *r->rendezvous &&
                   strncmp(r->rendezvous, "mpi:", 4);
     bool alone = config.world == 1 && !serves;
-    const struct cluster_ops *ops = control_plane_find(r->cluster, row, alone);
-    if (!ops || serve_rendezvous(t, row, ops) ||
+    const struct cluster_ops *ops = control_plane_find(row, alone);
+    if (serve_rendezvous(t, row, ops) ||
         cluster_open(&t->cluster, ops, &config))
         return -1;
     if (r->workers > 1 && !r->world && t->cluster->world == 1)
@@ -213,7 +213,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .lender = asks_for_blocks(t) ? &t->lender : NULL,
         .seed = (uint64_t)t->run.seed + (uint64_t)t->replica,
         .dev = t->dev,
-        .tf32 = t->run.tf32,
+        .tf32 = t->run.precision == PRECISION_TF32,
         .spared = t->members->world > 1 ? t->settings.ctas : 0,
         .tune = t->run.tune,
         .cudnn = t->run.attention == ATTENTION_CUDNN,
@@ -253,6 +253,7 @@ static void predict_memory(struct trainer *t)
         .world = t->members->world,
         .transport = t->sync ? t->sync->transport : NULL,
         .saves = t->run.save > 0 || *t->run.resume,
+        .apart = *t->run.hosts || *t->run.net,
         .copies =
             t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };
@@ -324,11 +325,16 @@ static int open_model(struct trainer *t)
         batch *= (size_t)job.slots;
     t->x = mem_alloc(batch, sizeof *t->x);
     t->y = mem_alloc(batch, sizeof *t->y);
-    if (place_vectors(t) || slices_buffer(t) || sequences_buffers(t, &job) ||
-        !t->x || !t->y)
+    if (place_vectors(t) || slices_buffer(t) || !t->x || !t->y)
         return -1;
     job = trainer_model_job(t); // now with the vectors
     return model_open(&t->model, &job);
+}
+
+static int open_sequences(struct trainer *t)
+{
+    struct model_job job = trainer_model_job(t);
+    return sequences_open(t, &job);
 }
 
 // Derives the backend's settings, and what this worker holds of the vectors.
@@ -459,7 +465,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     choose_threads(t);
     if (choose_rule(t) || derive_settings(t) || place_open(t) ||
         check_memory(t) || open_model(t) || check_same(t) || observe_open(t) ||
-        stages_open(t) || slices_open(t) || sequences_open(t) ||
+        stages_open(t) || slices_open(t) || open_sequences(t) ||
         parts_open(t) || open_sync(t))
         return -1;
     return text_into(t->name, sizeof t->name, "%s", r->sync);

@@ -130,7 +130,7 @@ size_t shape_join_bytes(const struct run *r)
 static bool gathers_narrow(const struct run *r, const struct sync_settings *s)
 {
     bool copies = s->staging == STAGING_ALWAYS || strcmp(r->device, "cpu");
-    return r->precision != PRECISION_FP32 &&
+    return config_format(r) != DTYPE_F32 &&
            (!copies || s->shard == SHARD_PARAMS);
 }
 

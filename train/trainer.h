@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "device/device.h"
 #include "model/model.h"
 #include "optim/lr_schedule.h"
 #include "optim/optim.h"
@@ -53,6 +54,7 @@ struct trainer {
     double loss;                 // of the step, so far
     // Total wait for other stages; for other slices and pieces of sequences.
     uint64_t bubble_ns, join_ns;
+    struct device_event computed; // of exchange.c
     struct device *dev;
     struct data *data;
     struct sync_settings settings; // of the backend, after sync_derive()

@@ -19,27 +19,10 @@ enum { PIECE = 1 << 16, MOST_WORDS = 64 };
 
 // One worker evaluates, whatever trained. The user's words may follow.
 static const char *const alone[] = {
-    "sync=local",
-    "workers=1",
-    "mesh=",
-    "cluster=auto",
-    "hosts=",
-    "net=",
-    "straggler=",
-    "profile=",
-    "kernels=0",
-    "tensorboard=0",
-    "epochs=0",
-    "accum=1",
-    "steps=1e9",
-    "out=",
-    "trace=off",
-    "save=0",
-    "save_async=0",
-    "verify=0",
-    "global_batch=0",
-    "mistake_own_steps=",
-    "mistake_same_seed=0",
+    "sync=local",   "workers=1",  "mesh=",     "hosts=",         "net=",
+    "straggler=",   "profile=",   "kernels=0", "tensorboard=0",  "epochs=0",
+    "accum=1",      "steps=1e9",  "out=",      "trace=off",      "save=0",
+    "save_async=0", "restarts=0", "verify=0",  "global_batch=0", "mistake=none",
 };
 enum { ALONE = sizeof alone / sizeof *alone };
 

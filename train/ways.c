@@ -1,5 +1,4 @@
-// ways.c - lists the strategy and the carriers of each backend, and the control
-// planes.
+// ways.c - lists the strategy and the carriers of each backend.
 
 #include "train/ways.h"
 
@@ -12,8 +11,6 @@
 #include "homework/homework.h"
 #include "squeeze/squeezed.h"
 #include "sync/sync.h"
-
-#include <string.h>
 
 // Declares what the rows name, so that a row needs no header.
 #define CARRIER(carrier) extern const struct group_ops carrier;
@@ -35,12 +32,6 @@ static const struct way ways[] = {
 #include "config/backends.def"
 };
 
-static const struct cluster_ops *const control_planes[] = {&cluster_local,
-                                                           &cluster_mpi,
-                                                           &cluster_zmq};
-
-enum { CONTROL_PLANES = sizeof control_planes / sizeof *control_planes };
-
 const struct way *way_find(const struct backend *b)
 {
     return &ways[b - backend_at(0)]; // both have backends.def's order
@@ -56,22 +47,22 @@ const struct sync_ops *strategy_find(const struct way *w,
                                          : w->strategy;
 }
 
-const struct cluster_ops *
-control_plane_find(const char *name, const struct backend *b, bool alone)
+const struct group_ops *carrier_between_gpus(void)
 {
-    int rank, launched_world;
-    if (!strcmp(name, "auto")) {
-        bool launched = cluster_launched(&rank, &launched_world);
-        if (!alone)
-            name = cluster_zmq.name;
-        else if (launched && b->launch != LAUNCH_ALONE)
-            name = cluster_mpi.name;
-        else
-            name = cluster_local.name;
-    }
-    for (int i = 0; i < CONTROL_PLANES; i++)
-        if (!strcmp(control_planes[i]->name, name))
-            return control_planes[i];
-    fail("cluster=%s: this build has no such control plane", name);
+#if defined(LOCKSTEP_NCCL)
+    return &ring_nccl;
+#else
     return NULL;
+#endif
+}
+
+const struct cluster_ops *control_plane_find(const struct backend *b,
+                                             bool alone)
+{
+    int rank, world;
+    if (!alone)
+        return &cluster_zmq;
+    return b->launch != LAUNCH_ALONE && cluster_launched(&rank, &world)
+               ? &cluster_mpi
+               : &cluster_local;
 }

@@ -26,8 +26,11 @@ const struct way *way_find(const struct backend *b);
 const struct sync_ops *strategy_find(const struct way *w,
                                      const struct sync_settings *s);
 
-// Finds the control plane for `name`, a value of the key cluster=; "auto"
-// chooses what the launcher and the backend need. alone: there is nobody to
-// meet. NULL after fail().
-const struct cluster_ops *
-control_plane_find(const char *name, const struct backend *b, bool alone);
+// The ring between GPUs, over NCCL; NULL in a build without NCCL.
+const struct group_ops *carrier_between_gpus(void);
+
+// Returns the control plane that the launcher and the backend need. alone:
+// nobody has said where to meet others, so they are there only if mpirun
+// started this worker.
+const struct cluster_ops *control_plane_find(const struct backend *b,
+                                             bool alone);

@@ -29,7 +29,6 @@ struct cluster_config {
 };                    // its strings must outlive the cluster
 
 struct cluster_ops {
-    const char *name; // cluster=NAME
     int (*open)(struct cluster *c, const struct cluster_config *config);
     // out (world * bytes) on every worker = each worker's `in` by rank.
     int (*allgather)(struct cluster *c, const void *in, void *out,

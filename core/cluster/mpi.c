@@ -173,7 +173,6 @@ static void mpi_close(struct cluster *c)
 }
 
 const struct cluster_ops cluster_mpi = {
-    .name = "mpi",
     .open = mpi_open,
     .allgather = mpi_allgather,
     .close = mpi_close,

@@ -25,7 +25,6 @@ static int local_allgather(struct cluster *c, const void *in, void *out,
 }
 
 const struct cluster_ops cluster_local = {
-    .name = "local",
     .open = local_open,
     .allgather = local_allgather,
 };

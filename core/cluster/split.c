@@ -74,7 +74,6 @@ static void part_close(struct cluster *c)
 }
 
 static const struct cluster_ops cluster_of_part = {
-    .name = "part",
     .allgather = part_allgather,
     .close = part_close,
 };

@@ -32,7 +32,6 @@ static int allgather(struct cluster *c, const void *in, void *out, size_t bytes)
 }
 
 static const struct cluster_ops ops = {
-    .name = "virtual",
     .allgather = allgather,
 };
 

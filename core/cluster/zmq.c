@@ -29,11 +29,11 @@ static int client_open(struct cluster *c, const struct cluster_config *config)
     c->world = config->world;
     if (c->world < 1 || c->world > RENDEZVOUS_MAX_WORLD || c->rank < 0 ||
         c->rank >= c->world)
-        return fail("cluster=zmq: rank=%d world=%d; try: 0 <= rank < world",
-                    c->rank, c->world);
+        return fail("rank=%d world=%d; try: 0 <= rank < world", c->rank,
+                    c->world);
     if (!config->rendezvous || !*config->rendezvous)
         return fail(
-            "cluster=zmq: rendezvous= is not set; try: "
+            "rendezvous= is not set; try: "
             "rendezvous=tcp://HOST:PORT, where rank 0 or ps_server 0 listens");
     struct client *me = c->state = mem_alloc(1, sizeof *me);
     if (!me)
@@ -178,7 +178,6 @@ static void client_close(struct cluster *c)
 }
 
 const struct cluster_ops cluster_zmq = {
-    .name = "zmq",
     .open = client_open,
     .allgather = client_allgather,
     .close = client_close,

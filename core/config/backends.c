@@ -11,12 +11,11 @@
 // OF_ANY: keys that the trainer and sync/sync.c read for every backend. OF_ALL:
 // these, and the keys of gradients' buckets. "outer" has no such keys, since
 // its gradients do not travel.
-#define OF_ANY "staging", "inject"
+#define OF_ANY "staging", "inject", "mistake"
 #define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "own_norm"
 
 // Keys for the backends where sync/sync.c itself updates the parameters.
-#define OF_UPDATED                                                             \
-    OF_ALL, "offload", "mistake_two_updates", "mistake_local_clip"
+#define OF_UPDATED OF_ALL, "offload"
 
 // Keys of gradients that are compressed (squeeze/). OF_ADDED: of messages that
 // are only decoded and added.

@@ -13,9 +13,10 @@ static int check_cudnn(const struct run *r, bool gpu)
     if (!gpu)
         return fail("attention=cudnn is for GPUs; try: device=cuda, or "
                     "attention=ours");
-    if (r->precision == PRECISION_FP32)
-        return fail("attention=cudnn computes in 16 bits, precision=fp32; try: "
-                    "precision=bf16, or attention=ours");
+    if (config_format(r) == DTYPE_F32)
+        return fail("attention=cudnn computes in 16 bits, precision=%s; try: "
+                    "precision=bf16, or attention=ours",
+                    r->precision == PRECISION_TF32 ? "tf32" : "fp32");
     if (r->dropout > 0)
         return fail("attention=cudnn draws other random numbers than all other "
                     "ways, so dropout=%g would drop other weights; try: "

@@ -40,8 +40,7 @@ static int check_parts(const struct run *r, const struct backend *b,
                     "micro-batch, %s only after the last; try: shard=1",
                     mesh, r->settings.shard, parts);
     char mistake[CONFIG_PATH];
-    int at = 0;
-    if (config_mistake(r, &at, mistake))
+    if (config_mistake(r, mistake))
         return fail("mesh=%s: %s needs workers with whole models; try: no %s",
                     mesh, mistake, parts);
     return 0;

@@ -17,8 +17,7 @@ int config_check_world(const struct run *r, int world)
         int rank;
     } ranks[] = {
         {"straggler", r->straggler.factor > 0, r->straggler.rank},
-        {"mistake_own_steps", r->mistake_own_steps.steps > 0,
-         r->mistake_own_steps.rank},
+        {"mistake", set->mistake.steps > 0, set->mistake.rank},
         {"inject", set->inject.kind != FAULT_NONE, set->inject.rank},
     };
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
@@ -138,10 +137,6 @@ static int check_apart(const struct run *r, const struct backend *b)
                     "would skip a step that the others take; try: "
                     "precision=bf16, and no loss_scale=",
                     b->name);
-    if (set->outer_rule == OUTER_AVERAGE &&
-        (config_asked(r, "outer_lr") || config_asked(r, "outer_momentum")))
-        return fail("outer_lr= and outer_momentum= require "
-                    "outer_rule=nesterov; try: outer_rule=nesterov");
     return 0;
 }
 
@@ -176,7 +171,7 @@ static int check_pace(const struct run *r, const struct backend *b)
 int config_check(const struct run *r)
 {
     const struct backend *b = backend_row(r->sync);
-    const struct own_steps *own = &r->mistake_own_steps;
+    const struct sync_mistake *own = &r->settings.mistake;
     if (!b)
         return -1;
     if (r->min_lr > r->lr)
@@ -204,8 +199,8 @@ int config_check(const struct run *r)
         return fail("save_async=1 saves only a copy of worker 0's state, but "
                     "here other workers hold parts of it; try: save_async=0");
     if (own->steps > 0 && r->steps > 0 && own->steps >= r->steps)
-        return fail("mistake_own_steps=%d:%d requires fewer steps than "
-                    "steps=%d; try: %d:%d",
+        return fail("mistake=own_steps:%d:%d requires fewer steps than "
+                    "steps=%d; try: own_steps:%d:%d",
                     own->rank, own->steps, r->steps, own->rank, r->steps / 2);
     // In an elastic job the servers have what a dead worker needs.
     if (r->restarts > 0 && r->save == 0 && !r->settings.elastic)

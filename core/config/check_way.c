@@ -9,19 +9,36 @@
 
 #include <string.h>
 
-// Refuses mistake_same_seed=1 if no worker draws batches for itself alone.
-static int check_same_seed(const struct run *r, const struct backend *b)
+bool config_takes_mistake(const struct run *r, const struct backend *b)
 {
-    if (!r->mistake_same_seed)
+    bool owner = b->traffic == TRAFFIC_OWNER;
+    switch (r->settings.mistake.kind) {
+    case MISTAKE_SAME_SEED:
+        return b->launch != LAUNCH_ALONE && !owner;
+    case MISTAKE_TWO_UPDATES:
+    case MISTAKE_LOCAL_CLIP:
+        return !b->servers && !b->shards && !b->apart && !owner &&
+               b->traffic != TRAFFIC_OWN;
+    default:
+        return true;
+    }
+}
+
+static int check_mistake(const struct run *r, const struct backend *b)
+{
+    char text[CONFIG_PATH];
+    if (config_takes_mistake(r, b))
         return 0;
+    config_mistake(r, text);
+    if (r->settings.mistake.kind != MISTAKE_SAME_SEED)
+        return fail("%s needs workers that each update with the sum of all "
+                    "gradients in every step; try: sync=ring",
+                    text);
     if (b->launch == LAUNCH_ALONE)
-        return fail("mistake_same_seed=1 is a mistake of several workers; try: "
-                    "sync=ring");
-    if (b->traffic == TRAFFIC_OWNER)
-        return fail("mistake_same_seed=1: with sync=%s worker 0 draws the "
-                    "batches of all; try: sync=ring",
-                    b->name);
-    return 0;
+        return fail("%s is a mistake of several workers; try: sync=ring", text);
+    return fail("%s: with sync=%s worker 0 draws the batches of all; try: "
+                "sync=ring",
+                text, b->name);
 }
 
 // Refuses update rules that need the norms of whole tensors, if the worker or
@@ -76,7 +93,6 @@ static int check_offload(const struct run *r, const struct backend *b)
 
 int config_check_way(const struct run *r, const struct backend *b)
 {
-    return check_same_seed(r, b) || check_layers(r, b) || check_offload(r, b)
-               ? -1
-               : 0;
+    return check_mistake(r, b) || check_layers(r, b) || check_offload(r, b) ? -1
+                                                                            : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "config/backends.h"
+#include "config/key_parts.h"
 #include "config/keys.h"
 
 #include <stdarg.h>
@@ -76,22 +77,13 @@ bool config_asked(const struct run *r, const char *key)
     return k && r->asked[k - run_keys.rows];
 }
 
-const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH])
+const char *config_mistake(const struct run *r, char text[CONFIG_PATH])
 {
+    const struct sync_mistake *m = &r->settings.mistake;
     char value[CONFIG_PATH];
-    for (; *i < run_keys.n; ++*i) {
-        const struct key *k = &run_keys.rows[*i];
-        const void *base = k->backend ? (const void *)&r->settings : r;
-        if (!key_is_mistake(k))
-            continue;
-        const char *now = key_show(k, base, value);
-        if (strcmp(now, key_default(k)) == 0)
-            continue;
-        snprintf(text, CONFIG_PATH, "%.40s=%.200s", k->name, now);
-        ++*i;
-        return k->help;
-    }
-    return NULL;
+    mistake_show(m, value);
+    snprintf(text, CONFIG_PATH, "mistake=%.40s", value);
+    return m->kind ? mistake_says(m) : NULL;
 }
 
 enum dtype config_format(const struct run *r)
@@ -100,6 +92,7 @@ enum dtype config_format(const struct run *r)
         [PRECISION_FP32] = DTYPE_F32,
         [PRECISION_BF16] = DTYPE_BF16,
         [PRECISION_FP16] = DTYPE_F16,
+        [PRECISION_TF32] = DTYPE_F32,
     };
     return formats[r->precision];
 }

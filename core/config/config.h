@@ -19,7 +19,12 @@ struct backend;
 
 enum { CONFIG_KEYS = 128 }; // the most rows of the table
 
-enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
+enum precision {
+    PRECISION_FP32,
+    PRECISION_BF16,
+    PRECISION_FP16,
+    PRECISION_TF32 // fp32, whose products may round their factors to TF32
+};
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
 enum attention_by { ATTENTION_OURS, ATTENTION_CUDNN };
 // How workers that divide sequences get each other's keys; the first two are
@@ -32,12 +37,6 @@ enum lr_scale { LR_SCALE_NONE, LR_SCALE_SQRT, LR_SCALE_LINEAR };
 struct straggler {
     int rank;
     double factor;
-};
-
-// mistake_own_steps=RANK:STEPS: this worker stops after so many steps. 0 steps:
-// no worker does.
-struct own_steps {
-    int rank, steps;
 };
 
 // pace=F,B: a forward and a backward sleep for these times instead of
@@ -64,7 +63,6 @@ struct run {
 
     // data
     char data[CONFIG_PATH], vocab[CONFIG_PATH];
-    int symbols; // enum data_symbols
     double val_fraction;
     int order; // enum data_order
 
@@ -83,7 +81,6 @@ struct run {
     int64_t seed;
     int threads;   // of a worker; 0: its share of the cores
     int recompute; // bool: layers' activations are computed twice, not kept
-    int tf32;      // bool: cuda, fp32: products may round to TF32
     int tune;      // cuda: algorithms timed for each product's shape; 0: none
     int attention; // cuda: enum attention_by
 
@@ -101,7 +98,7 @@ struct run {
     int kernels; // bool: record the GPU's kernels in the trace
 
     // which processes train together, and how
-    char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
+    char sync[CONFIG_WORD], device[CONFIG_WORD];
     int workers;      // that the program `lockstep` starts
     struct mesh mesh; // of the workers; n = 0: not given
     int pipeline;     // enum pipeline_kind: the schedule of the mesh's stages
@@ -116,8 +113,6 @@ struct run {
     bool had_hosts; // the run whose run.json was read had hosts=
     struct straggler straggler;
     struct pace pace;
-    struct own_steps mistake_own_steps;
-    int mistake_same_seed; // bool
     char net[CONFIG_WORD]; // [?]RATE[,hosts=N]: emulated links; "" for none
     double timeout;        // s, of every wait
     int restarts;          // at most, after failures; 0: none
@@ -147,10 +142,14 @@ int config_parse(struct run *r, int nwords, char *const *words);
 // run's backend cannot use are dropped. 0, or -1 after fail().
 int config_read(struct run *r, int nwords, char *const *words);
 
-// Iterates over the keys of the group "mistakes" that are not at their default.
-// Writes the next such key from row *i on as "key=value" to `text`, sets *i to
-// the row after it, and returns its help line. NULL if there is no more.
-const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH]);
+// Writes mistake=WORD to `text`. Returns what that does, a sentence without its
+// end, or NULL if the run makes no mistake on purpose.
+const char *config_mistake(const struct run *r, char text[CONFIG_PATH]);
+
+// Whether backend `b` can make the run's mistake. same_seed: several workers
+// draw, each for itself. two_updates, local_clip: each worker updates with the
+// sum of all gradients in every step.
+bool config_takes_mistake(const struct run *r, const struct backend *b);
 
 // Checks that this run does not overwrite a run that out= holds. Returns -1
 // after fail() if out= holds one and resume= is not given, or if resume=auto

@@ -86,8 +86,9 @@ int config_ini(struct run *r, const char *name, const char *text, size_t n)
     if (s.error[0])
         return fail("%s", s.error);
     if (bad_line != 0)
-        return fail("%s:%d: want key=value, [section] or # comment", name,
-                    bad_line);
+        return fail("%s:%d: want key=value, [section] or # comment%s%s", name,
+                    bad_line, bad_line == 1 ? "; for a text, try: data=" : "",
+                    bad_line == 1 ? name : "");
     return 0;
 }
 

@@ -10,44 +10,111 @@
 #include <ctype.h>
 #include <string.h>
 
-// Whether an earlier version had this setting and this one ignores it: inject=
-// was never taken from a run.json, and buckets have one size now.
-static bool is_gone(const char *name)
+// Settings of earlier versions that this one has no more, and what they say
+// today: a setting, behind whose ":" the value comes, or "" if nothing is lost
+// without it. inject= was never taken
+// from a run.json, and the launcher chooses how workers meet.
+static const struct {
+    const char *key, *value, *today; // value NULL: any other
+} old_settings[] = {
+    {"inject_rank", NULL, ""},
+    {"first_bucket_mb", NULL, ""},
+    {"fusion_mb", NULL, ""},
+    {"cluster", NULL, ""},
+    {"carrier", "library", "transport=library"},
+    {"carrier", NULL, ""},
+    {"symbols", "chars", "vocab=chars"},
+    {"symbols", NULL, ""},
+    {"vocab", "", ""},
+    {"tf32", "1", "precision=tf32"},
+    {"tf32", NULL, ""},
+    {"mistake_two_updates", "1", "mistake=two_updates"},
+    {"mistake_two_updates", NULL, ""},
+    {"mistake_local_clip", "1", "mistake=local_clip"},
+    {"mistake_local_clip", NULL, ""},
+    {"mistake_same_seed", "1", "mistake=same_seed"},
+    {"mistake_same_seed", NULL, ""},
+    {"mistake_own_steps", "", ""},
+    {"mistake_own_steps", NULL, "mistake=own_steps:"},
+    {"outer_rule", NULL, ""},
+};
+
+static const char *text_of(const cJSON *settings, const char *key)
 {
-    static const char *const names[] = {"inject_rank", "first_bucket_mb",
-                                        "fusion_mb"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(name, names[i]))
-            return true;
-    return false;
+    return cJSON_GetStringValue(
+        cJSON_GetObjectItemCaseSensitive(settings, key));
 }
 
-static int take(struct run *r, const cJSON *item)
+// The rule `average` ignored outer_lr and outer_momentum, tf32 was for fp32.
+static bool had_no_effect(const cJSON *settings, const char *key)
 {
-    char number[32];
-    const char *value = cJSON_GetStringValue(item);
-    // Of earlier versions. carrier=library is transport=library; else it was
-    // the default.
-    bool carrier = !strcmp(item->string, "carrier");
-    if (is_gone(item->string) ||
-        (carrier && (!value || strcmp(value, "library") != 0)))
-        return 0;
-    const struct key *k = carrier ? key_find(&run_keys, "transport")
-                                  : key_renamed(&run_keys, item->string);
+    const char *rule = text_of(settings, "outer_rule");
+    const char *format = text_of(settings, "precision");
+    if (!strncmp(key, "outer_", 6))
+        return rule && !strcmp(rule, "average");
+    return !strcmp(key, "tf32") && format && strcmp(format, "fp32") != 0;
+}
+
+// What a setting of an earlier version says today: returns the name and sets
+// *value, both in `text`; or the setting as it is; NULL if nothing is lost.
+static const char *today(const char *key, const char **value,
+                         char text[CONFIG_PATH])
+{
+    for (size_t i = 0; i < sizeof old_settings / sizeof *old_settings; i++) {
+        const char *only = old_settings[i].value, *now = old_settings[i].today;
+        if (strcmp(key, old_settings[i].key) || (only && strcmp(*value, only)))
+            continue;
+        bool more = *now && now[strlen(now) - 1] == ':';
+        snprintf(text, CONFIG_PATH, "%s%.99s", now, more ? *value : "");
+        char *equals = strchr(text, '=');
+        if (!equals)
+            return NULL;
+        *equals = '\0';
+        *value = equals + 1;
+        return text;
+    }
+    return key;
+}
+
+static int set_inherited(struct run *r, const char *key, const char *value)
+{
+    const struct key *k = key_renamed(&run_keys, key);
     if (!k)
-        k = key_must_find(&run_keys, item->string);
+        k = key_must_find(&run_keys, key);
     if (!k)
         return -1;
-    if (cJSON_IsNumber(item))
-        value = value_text(number, item->valuedouble);
-    if (!value)
-        return fail("%s: neither text nor a number", item->string);
     if (!key_repeats(k, value))
         return 0;
     if (config_set(r, k->name, value))
         return -1;
     r->inherited[k - run_keys.rows] = true;
     return 0;
+}
+
+static int take(struct run *r, const cJSON *settings, const cJSON *item)
+{
+    char number[32], text[CONFIG_PATH];
+    const char *key = item->string, *value = cJSON_GetStringValue(item);
+    if (cJSON_IsNumber(item))
+        value = value_text(number, item->valuedouble);
+    if (!value)
+        return fail("%s: neither text nor a number", key);
+    if (had_no_effect(settings, key))
+        return 0;
+    key = today(key, &value, text);
+    return key ? set_inherited(r, key, value) : 0;
+}
+
+// The defaults of outer_lr and outer_momentum were those of the rule nesterov.
+static int take_rule(struct run *r, const cJSON *settings)
+{
+    const char *rule = text_of(settings, "outer_rule");
+    if (!rule || strcmp(rule, "nesterov") != 0)
+        return 0;
+    return set_inherited(r, "outer_lr", "0.7") ||
+                   set_inherited(r, "outer_momentum", "0.9")
+               ? -1
+               : 0;
 }
 
 static bool has_hosts(const cJSON *settings)
@@ -83,9 +150,10 @@ int config_json(struct run *r, const char *name, const char *text, size_t n)
     r->had_hosts = has_hosts(asked) || has_hosts(all);
     if (!cJSON_IsObject(asked))
         rc = fail("%s: not the run.json of a run", name);
+    rc = rc ? -1 : take_rule(r, asked);
     for (item = rc ? NULL : asked->child; item && !rc; item = item->next) {
         char why[512];
-        if (!take(r, item))
+        if (!take(r, asked, item))
             continue;
         snprintf(why, sizeof why, "%s", fail_message());
         rc = fail("%s: %s", name, why);

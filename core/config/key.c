@@ -19,11 +19,6 @@ const struct key *key_find(const struct key_table *t, const char *name)
     return NULL;
 }
 
-bool key_is_mistake(const struct key *k)
-{
-    return strcmp(k->group, "mistakes") == 0;
-}
-
 bool key_is_by_hand(const struct key *k)
 {
     return strcmp(k->group, "by hand") == 0;

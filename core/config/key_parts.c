@@ -69,31 +69,59 @@ void pace_show(const void *at, char text[CONFIG_PATH])
                  value_text(backward, p->backward_ms));
 }
 
-// ---- mistake_own_steps=RANK:STEPS
+// ---- mistake=WORD, mistake=own_steps:RANK:STEPS
 
-int own_steps_read(void *at, const char *key, const char *value)
+static const struct {
+    const char *word, *says;
+} mistakes[MISTAKES] = {
+    [MISTAKE_NONE] = {"none", ""},
+    [MISTAKE_TWO_UPDATES] = {"two_updates",
+                             "each step updates twice with one gradient"},
+    [MISTAKE_LOCAL_CLIP] = {"local_clip",
+                            "each worker clips its own gradient before the "
+                            "sum, and the mean is not clipped"},
+    [MISTAKE_SAME_SEED] = {"same_seed",
+                           "all workers draw the same batches, as with one "
+                           "seed and no sampler that knows the rank"},
+    [MISTAKE_OWN_STEPS] = {"own_steps", "one worker takes only so many steps, "
+                                        "the others take all"},
+};
+
+const char *mistake_says(const struct sync_mistake *m)
 {
-    struct own_steps *s = at;
-    if (value[0] == '\0') {
-        *s = (struct own_steps){0};
-        return 0;
-    }
-    char *end;
-    long rank = strtol(value, &end, 10);
-    long steps = *end == ':' ? strtol(end + 1, &end, 10) : 0;
-    if (*end != '\0' || rank < 0 || rank >= 4096 || steps < 1 ||
-        steps > 1000000000)
-        return fail("%s=%s: want RANK:STEPS, as in 1:40", key, value);
-    *s = (struct own_steps){(int)rank, (int)steps};
+    return mistakes[m->kind].says;
+}
+
+int mistake_read(void *at, const char *key, const char *value)
+{
+    struct sync_mistake m = {0};
+    char word[16] = "";
+    int used = 0, i = 0;
+    bool numbers = sscanf(value, "%15[a-z_]%n:%4d:%9d%n", word, &used, &m.rank,
+                          &m.steps, &used) == 3;
+    while (i < MISTAKES && strcmp(mistakes[i].word, *value ? word : "none"))
+        i++;
+    if (i == MISTAKES)
+        return fail("%s=%s: no such mistake; try: two_updates, local_clip, "
+                    "same_seed, own_steps:1:40",
+                    key, value);
+    m.kind = (unsigned)i;
+    if (value[used] || numbers != (m.kind == MISTAKE_OWN_STEPS) || m.rank < 0 ||
+        m.rank >= 4096 || (numbers && m.steps < 1))
+        return fail("%s=%s: want a word, or own_steps:RANK:STEPS; try: "
+                    "%s=own_steps:1:40",
+                    key, value, key);
+    *(struct sync_mistake *)at = m;
     return 0;
 }
 
-void own_steps_show(const void *at, char text[CONFIG_PATH])
+void mistake_show(const void *at, char text[CONFIG_PATH])
 {
-    const struct own_steps *s = at;
-    text[0] = '\0';
-    if (s->steps > 0)
-        snprintf(text, CONFIG_PATH, "%d:%d", s->rank, s->steps);
+    const struct sync_mistake *m = at;
+    if (m->kind == MISTAKE_OWN_STEPS)
+        snprintf(text, CONFIG_PATH, "own_steps:%d:%d", m->rank, m->steps);
+    else
+        strcpy(text, mistakes[m->kind].word);
 }
 
 // ---- profile=FROM:COUNT

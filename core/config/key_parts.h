@@ -10,8 +10,8 @@ int straggler_read(void *at, const char *key, const char *value);
 void straggler_show(const void *at, char text[CONFIG_PATH]);
 int pace_read(void *at, const char *key, const char *value);
 void pace_show(const void *at, char text[CONFIG_PATH]);
-int own_steps_read(void *at, const char *key, const char *value);
-void own_steps_show(const void *at, char text[CONFIG_PATH]);
+int mistake_read(void *at, const char *key, const char *value);
+void mistake_show(const void *at, char text[CONFIG_PATH]);
 int profile_read(void *at, const char *key, const char *value);
 void profile_show(const void *at, char text[CONFIG_PATH]);
 int consistency_read(void *at, const char *key, const char *value);
@@ -22,6 +22,9 @@ int fault_read(void *at, const char *key, const char *value);
 void fault_show(const void *at, char text[CONFIG_PATH]);
 int stages_read(void *at, const char *key, const char *value);
 void stages_show(const void *at, char text[CONFIG_PATH]);
+
+// Returns what a mistake does, a sentence without its end.
+const char *mistake_says(const struct sync_mistake *m);
 
 // Counts the endpoints of a list that commas divide. 0, or -1 after fail() if
 // one is no URL, or has a TCP port that does not exist.

@@ -18,7 +18,6 @@
 #define SET(member)  offsetof(struct sync_settings, member), true
 #define PARTS(name)  .read = name##_read, .show = name##_show
 #define WORDS(...)   ((const char *const[]){__VA_ARGS__, NULL})
-#define NUM_FORMATS  WORDS("fp32", "bf16", "fp16")
 #define WIRE_FORMATS WORDS("fp32", "fp16", "bf16")
 
 static const char *const squeeze_words[] = {
@@ -72,18 +71,17 @@ static const struct key rows[] = {
  .local = true, .unit = "path",
  .help = "random weights, or a safetensors or llm.c checkpoint to start from"},
 {"model", "precision", "fp32", KEY_CHOICE, AT(precision), // enum precision
- .words = NUM_FORMATS,
- .help = "number format of weights and activations while computing"},
+ .words = WORDS("fp32", "bf16", "fp16", "tf32"),
+ .help = "number format of weights and activations while computing; tf32: "
+         "fp32, but on a GPU products may round their factors to TF32"},
 
 {"data", "data", "", KEY_TEXT, AT(data), .local = true, .unit = "path",
  .help = "a text, a .bin file of tokens, or a folder with train.bin and "
          "val.bin; without it the C headers in /usr/include"},
-{"data", "symbols", "bytes", KEY_CHOICE, AT(symbols), // enum data_symbols
- .words = WORDS("bytes", "chars"),
- .help = "the tokens of a text: its bytes, or its characters"},
-{"data", "vocab", "", KEY_TEXT, AT(vocab), .local = true, .unit = "path",
- .help = "the file vocab.bpe of GPT-2, or a vocab.txt of BERT: tokens are its "
-         "byte pairs, or its pieces of words, instead"},
+{"data", "vocab", "bytes", KEY_TEXT, AT(vocab), .local = true, .unit = "path",
+ .help = "the tokens of a text: its bytes, its characters (chars), or the byte "
+         "pairs or pieces of words of a file: vocab.bpe of GPT-2, or a "
+         "vocab.txt of BERT"},
 {"data", "val_fraction", "0.1", KEY_NUMBER, AT(val_fraction), 0, 0.9,
  .unit = "share",
  .help = "share of the text, from its end, held out for validation; 0: none"},
@@ -116,10 +114,6 @@ static const struct key rows[] = {
 {"training", "recompute", "0", KEY_INT, AT(recompute), 0, 1,
  .help = "1: keep only the input of each layer, and let backward compute "
          "the rest again: the same bits, less memory, more time"},
-{"training", "tf32", "0", KEY_INT, AT(tf32), 0, 1,
- .help = "with device=cuda and fp32, 1: products may round their factors to "
-         "TF32"},
-
 {"training", "tune", "0", KEY_INT, AT(tune), 2, 16, "the library's first",
  .unit = "algorithms",
  .help = "cuda: how many of cuBLASLt's algorithms are timed for each shape of "
@@ -195,7 +189,8 @@ static const struct key rows[] = {
  .help = "how many checkpoints to keep, the newest ones"},
 {"output", "verify", "0", KEY_INT, AT(verify), 1, 1e9, "never",
  .unit = "steps",
- .help = "check every N steps that all replicas are bit-identical; not with "
+ .help = "check every N steps that all replicas are bit-identical, and that "
+         "16-bit copies of parameters are what these round to; not with "
          "elastic=1, nor with consistency=ssp or asp"},
 {"output", "resume", "", KEY_TEXT, AT(resume), .local = true, .once = true,
  .unit = "path",
@@ -266,10 +261,6 @@ static const struct key rows[] = {
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
  .words = WORDS("cpu", "cuda"),
  .help = "where a worker computes"},
-{"cluster", "cluster", "auto", KEY_WORD, AT(cluster), .local = true,
- .words = WORDS("auto", "local", "mpi", "zmq"),
- .help = "how workers exchange control messages; auto: what sync= and the "
-         "launcher need"},
 // A file of hosts has ssh start programs there and gives them the job's secret,
 // so only the user may name it: no run.json can (once).
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .once = true,
@@ -362,15 +353,12 @@ static const struct key rows[] = {
          "less memory, the same bits (docs/offload.md)"},
 {"backend", "every", "10", KEY_INT, SET(every), 1, 1e9, .unit = "steps",
  .help = "exchange every N steps; save= and verify= must be multiples of it"},
-{"backend", "outer_rule", "average", KEY_CHOICE, SET(outer_rule),
- .words = WORDS(OUTER_WORDS),
- .help = "how the workers' parameters become one: their mean, or a Nesterov "
-         "step towards it (DiLoCo)"},
-{"backend", "outer_lr", "0.7", KEY_NUMBER, SET(outer_lr), 1e-6, 100,
- .help = "nesterov: length of the step; 1 with outer_momentum=0 is the mean"},
-{"backend", "outer_momentum", "0.9", KEY_NUMBER, SET(outer_momentum), 0,
+{"backend", "outer_lr", "1", KEY_NUMBER, SET(outer_lr), 1e-6, 100,
+ .help = "length of the outer step, from the last common parameters towards "
+         "the mean of all workers'; 1: to the mean; DiLoCo: 0.7"},
+{"backend", "outer_momentum", "0", KEY_NUMBER, SET(outer_momentum), 0,
  0.999999,
- .help = "nesterov: decay of the velocity"},
+ .help = "Nesterov's momentum of the outer step; DiLoCo: 0.9"},
 {"backend", "squeeze", "none", KEY_CHOICE, SET(squeeze),
  .words = squeeze_words,
  .help = "compress gradients; topk: send the largest; int8: round at random; "
@@ -419,20 +407,10 @@ static const struct key rows[] = {
  .help = "1: record the norm of each worker's own gradient, for the gradient "
          "noise scale"},
 
-// Mistakes that training programs are known to make. A key turns one on, so
-// that its effect can be seen. Every run with a mistake says so.
-{"mistakes", "mistake_two_updates", "0", KEY_INT, SET(mistake_two_updates), 0,
- 1, .help = "WRONG ON PURPOSE: each step updates twice with one gradient"},
-{"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,
- .help = "WRONG ON PURPOSE: each worker clips its own gradient before the sum, "
-         "and the mean is not clipped"},
-{"mistakes", "mistake_same_seed", "0", KEY_INT, AT(mistake_same_seed), 0, 1,
- .help = "WRONG ON PURPOSE: all workers draw the same batches, as with one "
-         "seed and no sampler that knows the rank"},
-{"mistakes", "mistake_own_steps", "", KEY_PARTS, AT(mistake_own_steps),
- PARTS(own_steps),
- .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes only so many steps, "
-         "the others take all"},
+{"mistakes", "mistake", "none", KEY_PARTS, SET(mistake), PARTS(mistake),
+ .help = "WRONG ON PURPOSE, to see the effect: two_updates of a step with one "
+         "gradient; local_clip: before the sum; same_seed: the same batches "
+         "for all; own_steps:RANK:STEPS, fewer than the others take"},
 
 // Words of a worker that was started without lockstep. They are no settings of
 // a run: neither an INI file nor run.json has them.
@@ -444,7 +422,7 @@ static const struct key rows[] = {
  .help = "number of workers, for a worker started by hand"},
 {"by hand", "rendezvous", "", KEY_TEXT, AT(rendezvous),
  .check = check_endpoint, .local = true, .once = true, .unit = "endpoint",
- .help = "cluster=zmq: endpoint of the rendezvous server, tcp://HOST:PORT; "
+ .help = "endpoint of the rendezvous server, tcp://HOST:PORT; "
          "ps_server 0 or rank 0 listens there", .was = "hub"},
 };
 // clang-format on

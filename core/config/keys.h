@@ -47,9 +47,6 @@ struct key_table {
 
 extern const struct key_table run_keys; // of struct run: keys.c
 
-// Whether the key turns on a mistake: something that is wrong on purpose.
-bool key_is_mistake(const struct key *k);
-
 // Whether the key is only for a worker that is started by hand.
 bool key_is_by_hand(const struct key *k);
 

@@ -95,6 +95,8 @@ static int drop_unfit(struct run *r)
     bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
     if (b && !can_squeeze(r, b))
         drop_named(r, "squeeze");
+    if (b && !config_takes_mistake(r, b))
+        drop_named(r, "mistake");
     for (int i = 0; r->settings.squeeze && config_sum_keys[i]; i++)
         drop_named(r, config_sum_keys[i]);
     if (mesh_size(&r->mesh, MESH_TP) == 1) {

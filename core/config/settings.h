@@ -9,6 +9,7 @@
 
 #include "base/half.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { CONFIG_PATH = 1024, CONFIG_WORD = 64 };
@@ -35,8 +36,6 @@ enum shard_level { // each includes those above it
 };
 enum offload_kind { OFFLOAD_NONE, OFFLOAD_DISK };
 #define OFFLOAD_WORDS "none", "disk"
-enum outer_rule { OUTER_AVERAGE, OUTER_NESTEROV }; // outer/outer.c
-#define OUTER_WORDS "average", "nesterov"
 enum squeeze_kind {
     SQUEEZE_NONE,
 #define COMPRESSOR(kind, word, ops) SQUEEZE_##kind,
@@ -84,6 +83,20 @@ struct sync_fault {
     int rank;    // of the job
 };
 
+// mistake=WORD: a common mistake of training programs, on purpose. With
+// own_steps the worker `rank` stops after so many steps.
+struct sync_mistake {
+    enum {
+        MISTAKE_NONE,
+        MISTAKE_TWO_UPDATES,
+        MISTAKE_LOCAL_CLIP,
+        MISTAKE_SAME_SEED,
+        MISTAKE_OWN_STEPS,
+        MISTAKES
+    } kind;
+    int rank, steps;
+};
+
 // stages=7,5: the number of layers of each part of a model that is cut into
 // stages.
 enum { STAGES_PARTS = 64 };
@@ -110,21 +123,27 @@ struct sync_settings {
     int shard; // enum shard_level: which vectors are cut into shards
     enum offload_kind offload; // where a worker's state is
     int every;                 // steps from one exchange to the next
-    enum outer_rule outer_rule;
-    double outer_lr, outer_momentum; // for nesterov
-    enum squeeze_kind squeeze;       // how gradients are compressed
-    double density;                  // topk, demo: share of what is sent
-    enum squeeze_scope scope;        // of which vector topk takes the largest
-    int levels;                      // int8: of an element's size
-    int momentum_correction;         // topk: each worker has the momentum
-    int squeeze_rank;                // power: of P and Q (squeeze/power.h)
-    int feedback;                    // bool: send later what was left out
-    int squeeze_after;               // steps in which nothing is compressed yet
-    int freeze;                      // sign: then AdamW's second moment stays
+    double outer_lr, outer_momentum;
+    enum squeeze_kind squeeze; // how gradients are compressed
+    double density;            // topk, demo: share of what is sent
+    enum squeeze_scope scope;  // of which vector topk takes the largest
+    int levels;                // int8: of an element's size
+    int momentum_correction;   // topk: each worker has the momentum
+    int squeeze_rank;          // power: of P and Q (squeeze/power.h)
+    int feedback;              // bool: send later what was left out
+    int squeeze_after;         // steps in which nothing is compressed yet
+    int freeze;                // sign: then AdamW's second moment stays
     enum transport_kind transport;
     char iface[CONFIG_WORD];
     char lab[CONFIG_PATH]; // a shared object with a student's function
     struct sync_fault inject;
-    int own_norm;                                // bool
-    int mistake_two_updates, mistake_local_clip; // bool: sync/mistakes.h
+    int own_norm; // bool
+    struct sync_mistake mistake;
 };
+
+// Whether the outer step of sync=outer is the mean of the workers' parameters
+// (outer/outer_rule.h).
+static inline bool outer_averages(const struct sync_settings *s)
+{
+    return s->outer_lr == 1 && s->outer_momentum == 0;
+}

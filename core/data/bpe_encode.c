@@ -105,7 +105,7 @@ static int grow(struct encoder *e, size_t n)
     if (n <= e->capacity)
         return 0;
     if (n >= BPE_NONE)
-        return fail("text: a word of %zu bytes; try: symbols=bytes", n);
+        return fail("text: a word of %zu bytes; try: vocab=bytes", n);
     size_t capacity = e->capacity ? e->capacity : CAPACITY_FIRST;
     while (capacity < n)
         capacity *= 2;

@@ -41,16 +41,7 @@ struct data {
 
 // ---- reading
 
-static int choose_symbols(struct data *d, const struct data_config *c,
-                          const char *text, size_t n)
-{
-    if (c->vocab[0])
-        return symbols_vocab(&d->symbols, c->vocab);
-    return c->symbols == DATA_CHARS ? symbols_chars(&d->symbols, text, n)
-                                    : symbols_bytes(&d->symbols);
-}
-
-// With symbols=bytes the bytes of the text are the tokens. Other tokens are
+// With vocab=bytes the bytes of the text are the tokens. Other tokens are
 // encoded into a mapping with space for n tokens. Only the written part takes
 // memory.
 static int encode_text(struct data *d, const char *text, size_t n)
@@ -72,7 +63,10 @@ static int encode_text(struct data *d, const char *text, size_t n)
 static int read_text(struct data *d, const struct data_config *c,
                      const char *text, size_t n)
 {
-    return choose_symbols(d, c, text, n) || encode_text(d, text, n) ? -1 : 0;
+    return symbols_open(&d->symbols, c->vocab, text, n) ||
+                   encode_text(d, text, n)
+               ? -1
+               : 0;
 }
 
 // What training on the text of a file would also learn, and nobody wants.
@@ -85,7 +79,7 @@ static void warn_of(const struct data *d, const char *text, size_t n)
     size_t lost = symbols_lost(&d->symbols);
     if (lost)
         log_line("warning: %s: not UTF-8: %zu of its symbols are lone bytes; "
-                 "try: iconv -t UTF-8, or symbols=bytes",
+                 "try: iconv -t UTF-8, or vocab=bytes",
                  d->source, lost);
 }
 
@@ -219,18 +213,19 @@ static int prepared_symbols(struct data *d, const char *folder)
     return rc;
 }
 
-// Shards need no symbols. With vocab=, or beside a symbols.txt, their tokens
-// can be shown as text.
+// Shards need no symbols. With a file in vocab=, or beside a symbols.txt, their
+// tokens can be shown as text.
 static int shard_symbols(struct data *d, const struct data_config *c,
                          uint32_t largest)
 {
-    int rc = c->vocab[0] ? symbols_vocab(&d->symbols, c->vocab)
-                         : prepared_symbols(d, c->path);
+    bool file = symbols_have_file(c->vocab);
+    int rc = file ? symbols_vocab(&d->symbols, c->vocab)
+                  : prepared_symbols(d, c->path);
     if (rc == 1)
         return symbols_none(&d->symbols, (size_t)largest + 1);
     if (rc == 0 && largest >= d->symbols.n)
         return fail("data=%s: has token %u, but %s has only %zu tokens",
-                    d->source, largest, c->vocab[0] ? c->vocab : "symbols.txt",
+                    d->source, largest, file ? c->vocab : "symbols.txt",
                     d->symbols.n);
     return rc;
 }

@@ -22,18 +22,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum data_symbols { DATA_BYTES, DATA_CHARS };
 enum data_order { DATA_EPOCH, DATA_RANDOM };
 
 struct data_config {
     const char *path;  // text, nanoGPT .bin, llm.c shard, a folder with
                        // train.bin and val.bin; "" for the C headers
-    const char *vocab; // vocab.bpe: encode text with GPT-2's BPE; "" for none
-    enum data_symbols symbols; // of text without a vocab
-    double val_fraction;       // share of the tokens, from the end, that is for
-                               // validation; 0: none; above 0 a folder's
-                               // val.bin is used whole
-    bool val_unused; // data_val() will not be called: any length will do
+    const char *vocab; // tokens of a text: "bytes", "chars", or a vocab.bpe of
+                       // GPT-2 or vocab.txt of BERT
+    double val_fraction; // share of the tokens, from the end, that is for
+                         // validation; 0: none; above 0 a folder's
+                         // val.bin is used whole
+    bool val_unused;     // data_val() will not be called: any length will do
     int batch, tokens, accum; // B, T, micro-batches of a step
     int rank, world;
     uint64_t seed;

@@ -171,17 +171,6 @@ static int write_folder(struct work *w, struct prepared *out)
     return rc;
 }
 
-static int choose_symbols(struct work *w)
-{
-    const struct prepare_config *c = w->config;
-    if (c->vocab[0])
-        return symbols_vocab(&w->symbols, c->vocab);
-    return c->symbols == DATA_CHARS
-               ? symbols_chars(&w->symbols, (const char *)w->text.at,
-                               w->text.bytes)
-               : symbols_bytes(&w->symbols);
-}
-
 int prepare_text(const struct prepare_config *c, struct prepared *out)
 {
     struct work w = {.config = c};
@@ -192,7 +181,8 @@ int prepare_text(const struct prepare_config *c, struct prepared *out)
         shard_is(&w.text, c->text)
             ? fail("%s: has tokens already; try: data=%s", c->text, c->text)
             : 0;
-    if (!rc && !choose_symbols(&w)) {
+    if (!rc && !symbols_open(&w.symbols, c->vocab, (const char *)w.text.at,
+                             w.text.bytes)) {
         rc = write_folder(&w, out);
         out->symbols = w.symbols.n;
         symbols_close(&w.symbols);

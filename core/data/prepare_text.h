@@ -12,8 +12,7 @@
 
 struct prepare_config {
     const char *text, *folder; // paths
-    const char *vocab;         // vocab.bpe or vocab.txt; "" for none
-    enum data_symbols symbols; // without a vocab
+    const char *vocab;         // "bytes", "chars", or a vocab.bpe or vocab.txt
     double val_fraction;       // share of the tokens, from the end
     size_t piece;              // bytes encoded at once; 0: 4 MiB
 };

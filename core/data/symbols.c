@@ -23,7 +23,7 @@ int symbols_none(struct symbols *s, size_t n)
     return 0;
 }
 
-int symbols_bytes(struct symbols *s)
+static int symbols_bytes(struct symbols *s)
 {
     *s = (struct symbols){.kind = SYMBOLS_BYTES, .n = 256};
     return 0;
@@ -36,7 +36,7 @@ static int keep_codes(struct symbols *s, const uint8_t *seen)
         n += seen[c];
     if (n > MOST)
         return fail("data: %zu different characters, more than the %d that "
-                    "tokens of 16 bits can name; try: symbols=bytes",
+                    "tokens of 16 bits can name; try: vocab=bytes",
                     n, (int)MOST);
     uint32_t *code = mem_alloc(n, sizeof *code);
     if (!code)
@@ -48,7 +48,7 @@ static int keep_codes(struct symbols *s, const uint8_t *seen)
     return 0;
 }
 
-int symbols_chars(struct symbols *s, const char *text, size_t n)
+static int symbols_chars(struct symbols *s, const char *text, size_t n)
 {
     uint8_t *seen = mem_alloc(UTF8_END, 1);
     if (!seen)
@@ -94,6 +94,20 @@ int symbols_vocab(struct symbols *s, const char *path)
                                          : read_bpe(s, path, text, f.bytes);
     file_unmap(&f);
     return rc;
+}
+
+bool symbols_have_file(const char *vocab)
+{
+    return *vocab && strcmp(vocab, "bytes") && strcmp(vocab, "chars");
+}
+
+int symbols_open(struct symbols *s, const char *vocab, const char *text,
+                 size_t n)
+{
+    if (symbols_have_file(vocab))
+        return symbols_vocab(s, vocab);
+    return strcmp(vocab, "chars") ? symbols_bytes(s)
+                                  : symbols_chars(s, text, n);
 }
 
 size_t symbols_lost(const struct symbols *s)

@@ -27,13 +27,17 @@ struct symbols {
     struct wordpiece *pieces; // SYMBOLS_PIECES
 };
 
-// Make symbols of a kind: n tokens without meaning; bytes; the characters that
-// occur in a text of n bytes; a vocab.bpe of GPT-2 or a vocab.txt of BERT. 0,
-// or -1 after fail().
+// Make symbols of a kind: n tokens without meaning; what vocab= says: "bytes"
+// (or ""), "chars", which are those that occur in a text of n bytes, or a file;
+// a vocab.bpe of GPT-2 or a vocab.txt of BERT. 0, or -1 after fail().
 int symbols_none(struct symbols *s, size_t n);
-int symbols_bytes(struct symbols *s);
-int symbols_chars(struct symbols *s, const char *text, size_t n);
+int symbols_open(struct symbols *s, const char *vocab, const char *text,
+                 size_t n);
 int symbols_vocab(struct symbols *s, const char *path);
+
+// Whether vocab= names a file.
+bool symbols_have_file(const char *vocab);
+
 void symbols_close(struct symbols *s);
 
 // How many of the symbols are bytes that are no part of valid UTF-8.

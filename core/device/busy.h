@@ -23,7 +23,7 @@
 enum {
     // The most stretches of a queue, and steps, that are under way. One more
     // counts as a part of the newest.
-    BUSY_STRETCHES = 256,
+    BUSY_STRETCHES = 1024,
     BUSY_STEPS = 4
 };
 

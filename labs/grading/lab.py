@@ -34,7 +34,8 @@ class Lab:
         """The settings of a job that uses the lab's file; [] if training has no use for
         it."""
         if "outer_step" in self.functions:
-            return ["sync=outer", "outer_rule=nesterov", "every=5", "verify=5"]
+            return ["sync=outer", "outer_lr=0.7", "outer_momentum=0.9", "every=5",
+                    "verify=5"]
         if "slice_forward" in self.functions:
             return ["sync=lab", "mesh=tp2", "verify=1"]
         if "lowrank_exchange" in self.functions:

@@ -63,6 +63,7 @@ class Cell:
     named: str = ""  # of its [cell NAME]
     values: tuple = ()  # a Value for each key of the matrix
     peer: bool = False  # another program trains it
+    lines: dict = dataclasses.field(default_factory=dict)  # of its keys, "FILE:LINE"
     baseline: int = None  # the number of the cell that it is compared with
     shown: str = ""  # its name, without what it did not get (study.py)
     short: str = ""  # the same without what all cells have
@@ -96,6 +97,7 @@ class Experiment:
         self.repeat = 3
         self.base, self.axes, self.named = [], {}, {}
         self.peers = set()
+        self.lines = {}  # of each section, "FILE:LINE" of each key
         self.cells = []
 
     def about(self, key, value):
@@ -162,6 +164,8 @@ class Experiment:
         key, equals, value = word.partition("=")
         if not equals or not key or word != visible(word):
             raise Error(f"{visible(word)}: must be key=value, without control characters")
+        for lines in self.lines.values():
+            lines.pop(key, None)
         if key in REPLACED:
             self.about(key, value)
         elif key in self.axes:
@@ -185,8 +189,11 @@ class Experiment:
             words = self.base + [w for v in values for w in v.words]
             words = words + self.named.get(named, [])
             parts = [named] * bool(named) + [v.name for v in values]
+            lines = {}
+            for section in "base", "matrix", f"cell {named}":
+                lines |= self.lines.get(section, {})
             self.cells.append(Cell(visible(" ".join(parts) or "only"), words, named,
-                                   tuple(values), named in self.peers))
+                                   tuple(values), named in self.peers, lines))
         seen = {}
         for i, cell in enumerate(self.cells):
             other = seen.setdefault(cell.folder, i)
@@ -282,6 +289,9 @@ def read_experiment(path, words=(), follow=True):
                 e.named[section[5:]] = []
             else:
                 e.take(section, key, value)
+                keys = [word.partition("=")[0] for v in e.axes[key] for word in v.words] \
+                    if section == "matrix" else [key]
+                e.lines.setdefault(section, {}).update(dict.fromkeys(keys, where))
         except Error as why:
             raise Error(f"{where}: {why}") from None
     try:

@@ -231,5 +231,6 @@ def compare(study):
     lines.append("some runs did NOT train the same thing: see above" if different
                  else "one run: there is nothing to compare" if len(runs) == 1
                  else "all comparable runs trained the same thing" if compared
-                 else "no two cells are comparable: there is nothing to compare")
+                 else "no two cells are comparable: there is nothing to compare" +
+                 "; try: the same global_batch= for all" * (not batches))
     return Verdict(lines, different)

@@ -30,7 +30,7 @@ ROWS = [
 
 # The keys of backends that the answer depends on.
 NEEDED = ("wire", "staging", "servers", "update", "slice_kb", "bucket_mb",
-          "outer_rule", "outer_momentum", "offload", "squeeze", "density",
+          "outer_lr", "outer_momentum", "offload", "squeeze", "density",
           "scope", "levels", "squeeze_rank", "feedback", "momentum_correction",
           "squeeze_after", "freeze")
 
@@ -45,7 +45,7 @@ It uses the formulas of ARCHITECTURE.md, as train does before step 1.
 MORE = """
 These keys of train count as well: model and its sizes, precision, dropout, threads,
 optimizer, momentum, wire, staging, servers, update, slice_kb, bucket_mb,
-outer_rule, outer_momentum, offload, squeeze, density, scope, levels,
+outer_lr, outer_momentum, offload, squeeze, density, scope, levels,
 squeeze_rank, feedback, momentum_correction, squeeze_after, freeze, mesh, accum, pipeline,
 chunks, ahead, stages, tp_sequence, attention_over, tp_wire.
   lockstep fit memory=2gb model=gpt2 workers=4

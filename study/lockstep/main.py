@@ -177,7 +177,8 @@ def compare(words):
     """
     from .study import Study
     if len(words) > 1:
-        raise Error(f"compare: takes one folder, not also {visible(words[1])}")
+        raise Error(f"compare: takes one folder, not also {visible(words[1])}; to compare "
+                    f"runs, try: lockstep report {visible(' '.join(words))} out=DIR")
     study = Study(words[0])
     study.need_runs()
     verdict = study.compare()

@@ -75,7 +75,7 @@ MESH_WORDS = "hosts=", "slots=", "memory=", "inner=", "mesh="
 
 # The keys of backends that a forecast needs.
 NEEDED = ("wire", "update", "servers", "bucket_mb", "algorithm", "shard",
-          "staging", "slice_kb", "every", "outer_rule", "outer_momentum", "squeeze",
+          "staging", "slice_kb", "every", "outer_lr", "outer_momentum", "squeeze",
           "density", "scope", "levels", "squeeze_rank", "feedback", "squeeze_after", "freeze",
           "offload")
 
@@ -99,7 +99,7 @@ MORE = """
 These keys of train count as well: model and its sizes, batch, accum, precision, wire,
 servers (on hosts of their own), update, algorithm, every, shard, offload, squeeze, density,
 levels, squeeze_rank, scope, squeeze_after, freeze (less than steps), bucket_mb; and for
-memory only: optimizer, recompute, threads, outer_rule, outer_momentum, staging, slice_kb,
+memory only: optimizer, recompute, threads, outer_lr, outer_momentum, staging, slice_kb,
 feedback. With a mesh: model and its sizes, precision, recompute, optimizer, wire (without
 it fp32 and 16 bits), global_batch (8 for each worker), batch (of a micro-batch; without it
 the best one), sync, shard, mesh, pipeline, chunks, ahead, stages, tp_sequence,

@@ -28,7 +28,7 @@ from .tables import TABLES
 
 DEADLINE = 600  # seconds; hashing large data takes a while
 NOT_HERE = 77  # exit status of a peer that cannot train a cell: no PyTorch
-READ = ("data", "symbols", "vocab", "val_fraction", "init", "lab")  # say what is read
+READ = ("data", "vocab", "val_fraction", "init", "lab")  # say what is read
 OUTPUTS = (*TABLES, "table.txt", "report.html", "figures")  # all that describes runs
 
 
@@ -60,6 +60,12 @@ def _ask(path, *words, given=""):
         raise Error(f"{visible(path)} {' '.join(words)}: {visible(why)}") from None
 
 
+def _line(cell, error):
+    """"FILE:LINE: " of the first setting that a refusal names; "" if it has none."""
+    keys = re.findall(r"\w+", re.split("[:;]", error)[0])
+    return next((f"{cell.lines[k]}: " for k in keys if k in cell.lines), "")
+
+
 def plans(cells, *words):
     """For each cell what run.json will say ("asked", "way", ..), with the word hash=1
     also hashes of what it will read. An Error names the first cell that cannot be
@@ -72,7 +78,8 @@ def plans(cells, *words):
     found = [json.loads(line) for line in lines]
     for cell, plan in zip(cells, found):
         if "error" in plan:
-            raise Error(f"cell {cell.name}: {visible(plan['error'])}")
+            error = visible(plan["error"])
+            raise Error(f"{_line(cell, error)}cell {cell.name}: {error}")
     return found
 
 

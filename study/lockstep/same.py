@@ -25,9 +25,27 @@ def difference(a, b):
     return None
 
 
+def _today(found):
+    """Settings of an earlier version by today's names."""
+    symbols, rule = found.pop("symbols", "bytes"), found.pop("outer_rule", "")
+    if found.get("vocab") == "":
+        found["vocab"] = symbols
+    if rule == "average":
+        found |= {"outer_lr": "1", "outer_momentum": "0"}
+    if found.pop("tf32", "0") == "1" and found.get("precision") == "fp32":
+        found["precision"] = "tf32"
+    wrong = {k: found.pop(k) for k in list(found) if k.startswith("mistake_")}
+    if wrong:
+        found["mistake"] = " ".join(
+            key.partition("_")[2] + f":{value}" * (key == "mistake_own_steps")
+            for key, value in wrong.items() if value not in ("", "0")) or "none"
+    return found
+
+
 def _object(run, key):
     value = run.get(key)
-    return {k: visible(v) for k, v in value.items()} if isinstance(value, dict) else {}
+    return _today({k: visible(v) for k, v in value.items()}) if isinstance(value, dict) \
+        else {}
 
 
 def differences(a, b, key="training"):

@@ -75,16 +75,20 @@ class _Facts:
             (self.leaves_out and "backup=") or \
             (run.mistakes and f"mistakes ({run.mistakes})")
         self.last = max(self.steps, default=0)
+        self.asked = int(number(run.setting("steps")) or 0)
 
 
 def _end(facts):
-    run, asked = facts.run, number(facts.run.setting("steps")) or 0
-    if not run.finished:
-        yield Finding(UNKNOWN, "end", f"it was stopped after step {facts.last} of "
-                      f"{asked:.0f}: there is no summary.json")
+    where = f"step {facts.last} of {facts.asked}"
+    if not facts.run.finished:
+        yield Finding(UNKNOWN, "end",
+                      f"it was stopped after {where}: there is no summary.json")
+    elif facts.elastic and facts.last == facts.asked - 1:
+        yield Finding(UNKNOWN, "end", f"summary.json is there; the last row is of {where}: "
+                      "a worker that is lost right after a step leaves no row of it")
     else:
-        yield Finding(OK if facts.last == asked else WRONG, "end",
-                      f"summary.json is there; the last step is {facts.last} of {asked:.0f}")
+        yield Finding(OK if facts.last == facts.asked else WRONG, "end",
+                      f"summary.json is there; the last step is {where}")
 
 
 # ---- rows
@@ -259,9 +263,9 @@ def _saved(facts):
     latest = read_text(path, 4096).strip() if os.path.lexists(path) else "none"
     after = WRONG if run.finished else UNKNOWN  # what a stopped run may leave
     if run.finished and every:
-        kept = facts.last in there
+        kept = facts.asked in there
         yield Finding(OK if kept else WRONG, "save",
-                      f"checkpoint-{facts.last} is {'' if kept else 'not '}there")
+                      f"checkpoint-{facts.asked} is {'' if kept else 'not '}there")
         if keep and len(there) > keep:
             yield Finding(WRONG, "save", f"{len(there)} checkpoints, keep={keep:.0f}")
     if there or latest != "none":
@@ -335,7 +339,8 @@ def _recorded(facts, step):
     run, rows = facts.run, facts.steps.get(step, [])
     vals = [r.val_loss for r in rows if not math.isnan(r.val_loss)]
     if not vals:
-        return None, f"step {step} has no val_loss"
+        return None, (f"step {step} has no val_loss; try: eval=, at the steps at which "
+                      "save= saves")
     if facts.free:
         return None, f"under {facts.free} workers have parameters of their own"
     if len(vals) < run.world:

@@ -33,9 +33,9 @@ MASK, GOLDEN = (1 << 64) - 1, 0x9e3779b97f4a7c15
 TEXT_BYTES = 4 << 20
 WITHIN, CHECKED = 1e-5, 20
 # The script supports only one value of each of these settings.
-ONLY = {"precision": "fp32", "optimizer": "adamw", "symbols": "bytes",
-        "vocab": "", "order": "epoch", "mistake_same_seed": 0, "init": "random", "dropout": 0, "lr_scale": "none",
-        "wire": "fp32", "net": "", "hosts": "", "device": "cpu", "resume": ""}
+ONLY = {"precision": "fp32", "optimizer": "adamw", "vocab": "bytes",
+        "order": "epoch", "mistake": "none", "init": "random", "dropout": 0,
+        "lr_scale": "none", "wire": "fp32", "net": "", "hosts": "", "device": "cpu", "resume": ""}
 COLUMNS = ("run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,"
            "skipped,dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,"
            "t_sync_us,bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,"

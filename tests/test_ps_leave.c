@@ -7,6 +7,8 @@
 #include "ps_wire/wire.h"
 
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -141,8 +143,9 @@ static void a_close_without_bye_is_a_death(void **state)
 
 enum { MESSAGES = 128, BYTES = 1 << 20 };
 
-// Sends more than the buffers hold, to a server that does not read yet.
-static void speak_and_close(const char *address, int closing)
+// Hears the address of a server that does not read yet, and sends it more than
+// the buffers hold.
+static int speak_and_close(int parent)
 {
     static uint8_t data[BYTES];
     struct endpoint *e;
@@ -150,20 +153,28 @@ static void speak_and_close(const char *address, int closing)
     struct message_peer to = message_server(0);
     uint8_t head[PS_HEAD] = {0};
     struct payload d = {.at = data, .bytes = BYTES};
-    if (endpoint_open(&e, &message_zmq, &config) ||
+    char address[sizeof e->address];
+    if (read(parent, address, sizeof address) != sizeof address ||
+        endpoint_open(&e, &message_zmq, &config) ||
         endpoint_connect(e, address))
-        _exit(1);
-    while (!endpoint_is_up(e, 0))
+        return 1;
+    uint64_t since = now_ns();
+    while (!endpoint_is_up(e, 0)) {
+        if (now_ns() - since > (uint64_t)(timeout_s * 1e9))
+            return 1;
         endpoint_wait(e, 10);
+    }
     for (int i = 0; i < MESSAGES; i++)
         if (endpoint_send(e, &to, head, PS_HEAD, &d))
-            _exit(1);
-    if (write(closing, "", 1) != 1)
-        _exit(1);
+            return 1;
+    if (write(parent, "", 1) != 1)
+        return 1;
     endpoint_close(&e);
-    _exit(0);
+    return 0;
 }
 
+// The worker is forked before the endpoint has threads: a lock that a thread
+// holds at that moment, such as malloc()'s, would stay locked in the worker.
 static void messages_before_the_close_arrive(void **state)
 {
     (void)state;
@@ -171,14 +182,19 @@ static void messages_before_the_close_arrive(void **state)
     struct endpoint_config config = {.bind = "tcp://127.0.0.1:0",
                                      .curve = "",
                                      .timeout_s = timeout_s};
-    int ends[2], arrived = 0;
+    int ends[2], arrived = 0, status;
     char byte;
-    assert_int_equal(pipe(ends), 0);
-    assert_int_equal(endpoint_open(&e, &message_zmq, &config), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0)
-        speak_and_close(e->address, ends[1]);
+    if (pid == 0) {
+        close(ends[0]);
+        _exit(speak_and_close(ends[1]));
+    }
+    close(ends[1]);
+    assert_int_equal(endpoint_open(&e, &message_zmq, &config), 0);
+    assert_int_equal(write(ends[0], e->address, sizeof e->address),
+                     sizeof e->address);
     assert_int_equal(read(ends[0], &byte, 1), 1);
     sleep(1); // longer than a server's own last messages may take
     uint64_t since = now_ns();
@@ -194,7 +210,8 @@ static void messages_before_the_close_arrive(void **state)
     assert_int_equal(arrived, MESSAGES);
     endpoint_close(&e);
     close(ends[0]);
-    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 // ZeroMQ itself listens at addresses only.

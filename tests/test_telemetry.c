@@ -168,6 +168,23 @@ static void steps_missed_before_a_restart_are_lost(void **state)
     assert_int_equal(sum.lost, 3);
 }
 
+// Worker 1 misses step 3 and is back for step 4. Then another worker dies, and
+// all go on from the checkpoint of step 3: worker 1 does step 4 again, and the
+// step that it missed counts once.
+static void a_missed_step_counts_once(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    write_rows_again(0, 2, 0, 4, 0);
+    write_rows_again(1, 2, 0, 2, 0);
+    write_rows_again(1, 2, 3, 4, 1);
+    for (int rank = 0; rank < 2; rank++)
+        write_rows_again(rank, 2, 3, 5, 2);
+    assert_int_equal(steps_merge(dir, 2), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_int_equal(sum.lost, 2);
+}
+
 // Of an even number of steps the median is the mean of the two middle ones.
 static void even_steps(void **state)
 {
@@ -439,6 +456,8 @@ int main(void)
                                         make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(steps_missed_before_a_restart_are_lost,
                                         make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(a_missed_step_counts_once, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(even_steps, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(rounds_count_as_one, make_dir,
                                         remove_dir),

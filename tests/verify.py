@@ -260,6 +260,22 @@ def rows_of_an_elastic_run_may_end_early(folder):
     assert verify(run)[1]["end"][0] == "WRONG"
 
 
+def a_missed_step_of_an_elastic_run_is_counted(folder):
+    """steps_lost counts it, and after two starts also steps that were done again."""
+    run = folder / "missed"
+    train(run, "sync=sps", "workers=2", "elastic=1")
+    remove_row(run)
+    head, *rows = cells(run)
+    for lost, starts, mark in (0, 1, "WRONG"), (1, 1, "ok"), (2, 1, "WRONG"), \
+            (2, 2, "ok"), (0, 2, "WRONG"):
+        for row in rows:
+            if row[2] == "1" and int(row[3]) > 5:
+                row[head.index("steps_lost")] = str(lost)
+                row[head.index("restarts")] = str(starts)
+        put_cells(run, [head, *rows])
+        assert verify(run)[1]["rows"][0] == mark, (lost, starts, verify(run))
+
+
 def only_runs(folder):
     done = subprocess.run([LOCKSTEP, "verify", str(folder)], capture_output=True, text=True,
                           timeout=60)
@@ -274,4 +290,5 @@ with tempfile.TemporaryDirectory(prefix="lockstep-verify-") as temporary:
     a_run_that_went_on_is_ok(place)
     a_rank_that_was_behind_may_lack_steps(place)
     rows_of_an_elastic_run_may_end_early(place)
+    a_missed_step_of_an_elastic_run_is_counted(place)
     only_runs(place)

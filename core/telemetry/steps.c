@@ -73,7 +73,8 @@ static void copy_row(FILE *to, const char *line)
 // Copies the rows of this rank up to step `keep`. Steps that are done again
 // after a restart count as lost. So do the steps that the others did without
 // this worker: it has `joined` them later, or was away when the checkpoint was
-// written from which all went on.
+// written from which all went on. Those before a row beyond `keep` have counted
+// when the worker came back to do that row.
 static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
                      bool joined, double *time_s)
 {
@@ -100,8 +101,10 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     }
     if (s->restarts) {
         s->restarts = restarts < s->restarts ? s->restarts : restarts + 1;
-        s->lost += joined ? 0 : dropped;
-        s->lost += joined || last ? keep - last : 0;
+        if (dropped)
+            s->lost += joined ? 0 : dropped;
+        else
+            s->lost += joined || last ? keep - last : 0;
         s->lost_s += end > *time_s ? end - *time_s : 0;
     } else {
         s->restarts = restarts;

@@ -100,12 +100,14 @@ def _gap(facts, a, b):
         return f"step {a.step} {who} is there twice"
     if b.step < a.step:
         return f"step {b.step} {who} follows step {a.step}"
-    missing = b.step - a.step - 1
-    if not missing or facts.elastic and b.lost - a.lost == missing:
+    missing, lost = b.step - a.step - 1, b.lost - a.lost
+    # started twice between them, it may also have done steps again
+    explained = lost == missing or lost > missing and b.restarts > a.restarts + 1
+    if not missing or facts.elastic and explained:
         return ""
     lacks = f"lacks step {a.step + 1} {who}" if missing == 1 else \
         f"lacks steps {a.step + 1} .. {b.step - 1} {who}"
-    return lacks + (f"; steps_lost explains {b.lost - a.lost:.0f}" if facts.elastic else "")
+    return lacks + (f"; steps_lost explains {lost:.0f}" if facts.elastic else "")
 
 
 def _may_lack(facts, row):

@@ -1,4 +1,4 @@
-// table.c - the sizes, the numbers and the rows of a bench's table.
+// table.c - the sizes and the rows of a bench's table.
 
 #include "bench/table.h"
 
@@ -24,11 +24,6 @@ int table_sizes(double min_bytes, double max_mb, double factor,
             break;
     }
     return n;
-}
-
-float table_number(int rank, size_t i)
-{
-    return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);
 }
 
 int table_choose(const char *program, const char *key, const char *text,

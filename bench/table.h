@@ -18,9 +18,10 @@ int table_sizes(double min_bytes, double max_mb, double factor,
                 size_t counts[TABLE_SIZES]);
 
 // Element i of the vector of worker `rank`: a small integer, which differs by
-// worker and element. So sums are exact, and every result is known. It is inline
-// because workers fill their vectors right before an exchange is measured: where
-// they are more than the processors, a longer filling makes the exchange slower.
+// worker and element. So sums are exact, and every result is known. It is
+// inline because workers fill their vectors right before an exchange is
+// measured: where they are more than the processors, a longer filling makes the
+// exchange slower.
 static inline float table_number(int rank, size_t i)
 {
     return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);

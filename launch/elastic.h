@@ -8,11 +8,9 @@
 // Returns whether there are workers to wait for. In an elastic job, once a
 // worker has finished and a server has ended well, or all have ended, no other
 // worker can go on: one that was started again is too late, and one that still
-// runs is frozen. Servers may differ: one that hears of the last worker's loss
-// before the others' end is done then, and one that hears of it later waits. If
-// a server has ended well and no worker is alive, all were lost, the last one
-// after the last step. A worker that is started again would find no server, so
-// the job has failed.
+// runs is frozen. If a server has ended well and no worker is alive, all were
+// lost, the last one after the last step. A worker that is started again would
+// find no server, so the job has failed.
 bool elastic_goes_on(const struct child *c, int n, bool elastic);
 
 // Whether a dead worker says that it has lost a server. The server may have

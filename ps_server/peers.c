@@ -150,14 +150,6 @@ int peers_hello(struct server *s, const struct message_peer *from,
     return 0;
 }
 
-static bool nobody_alive(const struct server *s)
-{
-    for (int r = 0; r < s->job.world; r++)
-        if (s->peers[r].alive)
-            return false;
-    return true;
-}
-
 void peers_goodbye(struct server *s, int rank)
 {
     s->peers[rank].left = true;
@@ -166,7 +158,7 @@ void peers_goodbye(struct server *s, int rank)
         s->policy->left(s, rank);
     else
         server_fail(s, "a worker left before all were here");
-    s->done = nobody_alive(s);
+    server_check_done(s);
 }
 
 void peers_busy(struct server *s, int rank)
@@ -253,7 +245,7 @@ void peers_tick(struct server *s, bool drained)
         await_first(s, now);
     else if (!s->running)
         await_workers(s, now);
-    else if (!nobody_alive(s))
+    else if (server_anyone(s))
         s->policy->tick(s);
     else if (now - s->heard_ns > server_patience_ns(s))
         server_fail(s, "no worker is left, and none joins");

@@ -14,7 +14,7 @@ int peers_find(const struct server *s, const struct message_peer *from,
 int peers_hello(struct server *s, const struct message_peer *from,
                 const void *data, size_t bytes);
 
-// Handles a BYE. The job is done when no worker is left.
+// Handles a BYE, which a worker says after its last step.
 void peers_goodbye(struct server *s, int rank);
 
 // Handles a BUSY: the worker works for longer than the deadline. The others,

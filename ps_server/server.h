@@ -108,7 +108,7 @@ struct server {
     bool running;   // all workers have come
     bool begun;     // and the first gradient
     uint64_t round; // bsp: the one under way, from 1
-    bool done;      // all have left
+    bool done;      // the last step is done, and no worker is alive
     bool failed;
     char why[512];
     atomic_bool stop; // announces nothing else
@@ -154,6 +154,13 @@ void server_error(struct server *s, const struct message_peer *to,
 
 // End the job for all workers, with message `why`.
 void server_fail(struct server *s, const char *why);
+
+// Whether a worker is alive.
+bool server_anyone(const struct server *s);
+
+// The job is done when no worker is alive and one has said BYE. If another was
+// lost, before that or after it, nothing is left for that one to do.
+void server_check_done(struct server *s);
 
 // A worker is gone: end the job, or (elastic) continue without it.
 void server_lost(struct server *s, int rank, const char *why);

@@ -62,6 +62,20 @@ void server_fail(struct server *s, const char *why)
     rendezvous_abort(s->rendezvous, s->why);
 }
 
+bool server_anyone(const struct server *s)
+{
+    for (int r = 0; r < s->job.world; r++)
+        if (s->peers[r].alive)
+            return true;
+    return false;
+}
+
+void server_check_done(struct server *s)
+{
+    for (int r = 0; r < s->job.world; r++)
+        s->done |= s->peers[r].left && !server_anyone(s);
+}
+
 void server_lost(struct server *s, int rank, const char *why)
 {
     struct peer *p = &s->peers[rank];
@@ -78,6 +92,7 @@ void server_lost(struct server *s, int rank, const char *why)
              s->job.index, rank, why);
     rendezvous_lost(s->rendezvous, rank);
     s->policy->lost(s, rank);
+    server_check_done(s);
 }
 
 uint32_t server_lowest(const struct server *s)

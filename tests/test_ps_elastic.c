@@ -200,8 +200,9 @@ static void begin(int world, int servers, enum ps_consistency consistency)
     begin_rows(world, servers, 1, consistency);
 }
 
-// Hands all messages over. Then fake.sent has all answers.
-static void serve(void)
+// Hands all messages over. Then fake.sent has all answers. Returns whether the
+// job was done.
+static bool serve(void)
 {
     struct server_config config = {.transport = &fake_transport,
                                    .bind = "",
@@ -212,7 +213,9 @@ static void serve(void)
     assert_int_equal(server_open(&fake.server, &config), 0);
     assert_int_equal(server_run(fake.server), 0);
     assert_false(fake.server->failed);
+    bool done = fake.server->done;
     server_close(&fake.server);
+    return done;
 }
 
 // The last message of that kind to that worker; NULL if there was none.
@@ -328,6 +331,26 @@ static void no_step_is_lost_if_all_were_dead(void **state)
     assert_int_equal(last(0, PS_SLICE)->head.version, 3);
 }
 
+// One worker ends and another is lost. A server may hear of either first, and
+// is done. If all were lost, it waits for them.
+static void the_last_worker_may_be_lost(void **state)
+{
+    (void)state;
+    static const char *const stories[] = {"DB", "BD", "BB", "DD"};
+    for (int i = 0; i < 4; i++) {
+        begin(2, 1, PS_BSP);
+        set_params();
+        push(0, 1, 0, 1);
+        push(1, 1, 0, 1);
+        for (int rank = 0; rank < 2; rank++)
+            if (stories[i][rank] == 'B')
+                say(rank, (struct ps_head){.kind = PS_BYE}, "", 0);
+            else
+                dies(rank);
+        assert_int_equal(serve(), strchr(stories[i], 'B') != NULL);
+    }
+}
+
 // The only worker dies before it has told the sum of the servers' norms.
 static void a_round_without_a_commit_is_done_again(void **state)
 {
@@ -430,6 +453,7 @@ int main(void)
         cmocka_unit_test(one_that_joins_learns_the_epoch),
         cmocka_unit_test(the_last_one_goes_on_alone),
         cmocka_unit_test(no_step_is_lost_if_all_were_dead),
+        cmocka_unit_test(the_last_worker_may_be_lost),
         cmocka_unit_test(a_round_without_a_commit_is_done_again),
         cmocka_unit_test(used_gradients_are_counted),
         cmocka_unit_test(the_largest_clock_is_kept),

@@ -1,7 +1,9 @@
 // slow_disk.c - makes fsync() of a checkpoint's weights slow, as on a disk that
 // writes a large model: it takes SLOW_DISK_S seconds, or 6. SLOW_DISK_FILE is
-// (a part of) the name of another file that is slow instead. Tests preload it.
+// (a part of) the name of another file that is slow instead, also if it gets
+// this name by rename(). Tests preload it.
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,14 @@ static void wait_as_long_as_asked(void)
     struct timespec t = {.tv_sec = (time_t)s};
     t.tv_nsec = (long)((s - (double)t.tv_sec) * 1e9);
     nanosleep(&t, NULL);
+}
+
+int rename(const char *old, const char *new)
+{
+    const char *slow = getenv("SLOW_DISK_FILE");
+    if (slow && strstr(new, slow))
+        wait_as_long_as_asked();
+    return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 
 int fsync(int fd)

@@ -184,6 +184,35 @@ static void workers_take_turns_to_save(void **state)
     assert_true(job_has("turns/checkpoint-20"));
 }
 
+// Worker 0 dies before it has moved aside what is not in the past of the run.
+// Worker 1, which goes on alone, does it.
+static void worker_0_may_die_while_it_rewinds(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf past e.txt; lockstep train %s sync=sps workers=2 steps=12 "
+            "elastic=1 eval=0 save=4 keep=9 out=past && cp '" SLOW_DISK
+            "' slow.so; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
+            "timeout=30 > e.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=10 sync=sps world=2 elastic=1 eval=0 save=5 keep=9 "
+            "resume=past/checkpoint-4 out=past'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "trainer $w rank=1 & b=$!; "
+            "LD_PRELOAD=./slow.so SLOW_DISK_S=60 SLOW_DISK_FILE=.aside "
+            "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+            "trainer $w rank=0 2> said.txt & a=$!; "
+            "until grep -q 'resuming from past/checkpoint-4' said.txt; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; sleep 1; kill -KILL $a; "
+            "wait $b; echo ended $?; wait; cd past; "
+            "echo checkpoint-* $(cat latest)",
+            tiny, tiny);
+    assert_prints(&j, "ended 0\n");
+    assert_prints(&j, "checkpoint-10 checkpoint-12.aside-1 checkpoint-4 "
+                      "checkpoint-5 checkpoint-8.aside-1 checkpoint-10\n");
+}
+
 // No worker can save, so one after the other ends. The job says why.
 static void the_cause_of_a_loss_is_named(void **state)
 {
@@ -388,6 +417,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_is_left_after_the_last_step),
         cmocka_unit_test(who_came_back_saves_alone),
         cmocka_unit_test(workers_take_turns_to_save),
+        cmocka_unit_test(worker_0_may_die_while_it_rewinds),
         cmocka_unit_test(the_cause_of_a_loss_is_named),
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(any_worker_saves),

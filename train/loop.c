@@ -298,11 +298,11 @@ int trainer_run(struct trainer *t, int argc, char *const *argv)
     char folder[CONFIG_PATH + 64];
     int held;
     if (begin(t, folder, sizeof folder, &held) ||
-        record_begin(t, argc, argv)) // after which all workers have begun
+        record_begin(t, folder, argc, argv)) // then all workers have begun
         return -1;
     if (held >= 0)
         close(held);
-    if (state_rewind(t, folder) || train(t) || state_save_last(t))
+    if (train(t) || state_save_last(t))
         return -1;
     return record_end(t);
 }

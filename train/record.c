@@ -16,6 +16,7 @@
 #include "train/about.h"
 #include "train/identity.h"
 #include "train/inputs.h"
+#include "train/run_state.h"
 #include "train/slices.h"
 #include "train/summary.h"
 
@@ -241,8 +242,10 @@ static int check_out(const struct trainer *t)
                : config_check_out(&t->run);
 }
 
-int record_begin(struct trainer *t, int argc, char *const *argv)
+int record_begin(struct trainer *t, const char *folder, int argc,
+                 char *const *argv)
 {
+    int own = t->cluster->rank, first = 0;
     if (!*t->run.out)
         return 0;
     count_restart(t);
@@ -250,11 +253,15 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
         steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
                    t->cluster->world, t->step, t->sync->late, t->restarts,
                    &t->time_before) ||
-        observe_begin(t))
+        observe_begin(t) || (own == first && state_rewind(t, folder)))
         return -1;
     struct identity *all = identity_gather(t);
     int rc = all ? 0 : -1;
-    if (all && identity_first(all) == t->cluster->rank && !has_run_json(t))
+    if (all)
+        first = identity_first(all);
+    if (all && own == first && own > 0) // worker 0 was lost
+        rc = state_rewind(t, folder);
+    if (!rc && own == first && !has_run_json(t))
         rc = remove_summary(t) || write_run(t, all, argc, argv) ? -1 : 0;
     mem_free(all);
     return rc;

@@ -462,7 +462,7 @@ int state_rewind(const struct trainer *t, const char *folder)
     char own[PATH];
     const char *out = t->run.out;
     int keep = t->run.save ? t->run.keep : 0;
-    if (t->cluster->rank || !*out || t->sync->late)
+    if (t->sync->late)
         return 0;
     if (text_into(own, sizeof own, "%s/checkpoint-%d", out, t->step))
         return -1;

@@ -52,8 +52,8 @@ int state_load(struct trainer *t, const char *folder);
 // A run has one line of history. So the checkpoints in OUT that are not in the
 // past of the run that begins from `folder` ("": from its first weights) are
 // moved aside, and what stopped saves left there is removed: unfinished
-// folders and, if the run saves, checkpoints beyond keep=. All workers call it;
-// worker 0 does it.
+// folders and, if the run saves, checkpoints beyond keep=. One worker does it,
+// unless it joins a running job. Returns 0, or -1 after fail().
 int state_rewind(const struct trainer *t, const char *folder);
 
 // Makes a run's first weights, from the file of init= or from the seed, on

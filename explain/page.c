@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "base/file.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,8 +33,7 @@ FILE *page_open(const char *path)
 int page_close(FILE *f, const char *path)
 {
     fputs(find_mark() + strlen(mark), f);
-    bool written = !ferror(f);
-    return fclose(f) || !written ? fail("%s: %s", path, strerror(errno)) : 0;
+    return file_close(f, path);
 }
 
 void page_string(FILE *f, const char *text)

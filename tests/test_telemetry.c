@@ -9,7 +9,9 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -183,6 +185,31 @@ static void a_missed_step_counts_once(void **state)
     assert_int_equal(steps_merge(dir, 2), 0);
     assert_int_equal(steps_summarise(dir, 1, &sum), 0);
     assert_int_equal(sum.lost, 2);
+}
+
+// The disk is full, or a file may not become larger. No row is lost, however
+// many there are.
+static void a_failed_merge_keeps_the_rows(void **state)
+{
+    (void)state;
+    char path[128], whole[128];
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    snprintf(path, sizeof path, "%s/steps.1.csv", dir);
+    snprintf(whole, sizeof whole, "%s/steps.csv", dir);
+    for (int steps = 1; steps < 60; steps++) {
+        for (int rank = 0; rank < 2; rank++)
+            write_rows(rank, 2, 0, steps);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+        int rc = steps_merge(dir, 2);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(rc, -1);
+        assert_int_equal(access(path, F_OK), 0);
+        assert_int_equal(access(whole, F_OK), -1);
+    }
+    signal(SIGXFSZ, SIG_DFL);
 }
 
 // Of an even number of steps the median is the mean of the two middle ones.
@@ -457,6 +484,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_missed_before_a_restart_are_lost,
                                         make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(a_missed_step_counts_once, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(a_failed_merge_keeps_the_rows, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(even_steps, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(rounds_count_as_one, make_dir,

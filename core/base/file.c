@@ -76,6 +76,12 @@ FILE *file_append(const char *path)
     return open_stream(path, fd, "a+");
 }
 
+int file_close(FILE *f, const char *path)
+{
+    bool bad = ferror(f);
+    return fclose(f) || bad ? fail("%s: %s", path, strerror(errno)) : 0;
+}
+
 bool file_line(char *line, int size, FILE *f)
 {
     if (!fgets(line, size, f))

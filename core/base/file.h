@@ -24,6 +24,11 @@ FILE *file_open_here(const char *path);
 FILE *file_create(const char *path);
 FILE *file_append(const char *path);
 
+// Closes a file that was written. `path` is its name in errors. 0, or -1 after
+// fail() if not all of it could be written: fclose() alone does not say so if
+// an earlier write failed.
+int file_close(FILE *f, const char *path);
+
 // Reads the next line as fgets() does. Returns false at the end, and at a zero
 // byte: what follows is not text, and in a sparse file it may be very long.
 bool file_line(char *line, int size, FILE *f);

@@ -113,8 +113,8 @@ int steps_merge(const char *out, int world)
         if (parts[r].file)
             fclose(parts[r].file);
 close_to:
-    if (to && fclose(to) && !rc)
-        rc = fail("%s: %s", next, strerror(errno));
+    if (to && file_close(to, path))
+        rc = -1;
     mem_free(parts);
     if (rc || !any) { // nothing to merge: it was done before
         unlink(next);

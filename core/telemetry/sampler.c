@@ -234,9 +234,7 @@ int sampler_close(struct sampler **out)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     nvml_close(&s->nvml);
-    bool bad = ferror(s->file);
-    int rc =
-        fclose(s->file) || bad ? fail("%s: %s", s->path, strerror(errno)) : 0;
+    int rc = file_close(s->file, s->path);
     mem_free(s);
     *out = NULL;
     return rc;

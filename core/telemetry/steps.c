@@ -209,9 +209,7 @@ int steps_close(struct steps **s)
 {
     if (!*s)
         return 0;
-    int rc = 0;
-    if (fclose((*s)->file))
-        rc = fail("%s: %s", (*s)->path, strerror(errno));
+    int rc = file_close((*s)->file, (*s)->path);
     mem_free(*s);
     *s = NULL;
     return rc;

@@ -138,8 +138,7 @@ int tfevents_close(struct tfevents **t)
 {
     if (!*t)
         return 0;
-    int rc =
-        fclose((*t)->file) ? fail("%s: %s", (*t)->path, strerror(errno)) : 0;
+    int rc = file_close((*t)->file, (*t)->path);
     mem_free(*t);
     *t = NULL;
     return rc;

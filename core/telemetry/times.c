@@ -10,7 +10,6 @@
 #include "base/base.h"
 #include "base/file.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -235,8 +234,5 @@ int times_write(const struct times *t, const char *out, const char *who,
     for (int i = 0; i < n; i++)
         fprintf(f, "%s,%s,%.6f,%.6f,%d\n", who, rows[i].kind, rows[i].seconds,
                 all > 0 ? rows[i].seconds / all : 0, steps);
-    bool bad = ferror(f);
-    if (fclose(f) || bad)
-        return fail("%s: %s", path, strerror(errno));
-    return 0;
+    return file_close(f, path);
 }

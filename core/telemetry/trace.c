@@ -357,8 +357,9 @@ static int write_file(const struct spans *s, const char *path,
     int rc = put_lanes(&o, s, hta);
     put_device(&o, spans_began(s), hta);
     fputs("\n]}\n", o.f);
-    bool bad = ferror(o.f);
-    if (fclose(o.f) || bad || (!rc && rename(next, path)))
+    if (file_close(o.f, path))
+        rc = -1;
+    if (!rc && rename(next, path))
         rc = fail("%s: %s", path, strerror(errno));
     if (rc)
         unlink(next);

@@ -57,8 +57,9 @@ static int write_whole(struct parts *p, const char *out, const char *whole,
                  copy_file(p, path);
     }
     fputs(p->after, p->to);
-    bool bad = ferror(p->to);
-    if (fclose(p->to) || bad || (!rc && rename(next, whole)))
+    if (file_close(p->to, whole))
+        rc = -1;
+    if (!rc && rename(next, whole))
         rc = fail("%s: %s", whole, strerror(errno));
     if (rc)
         unlink(next);

@@ -266,8 +266,8 @@ def term(case, rng):
 def late(case, rng):
     """The last step of worker 0 takes longer than timeout=. Nobody needs it for a step, so
     the others wait at their end as long as it lives."""
-    del rng
-    job = {**case.job, "timeout": 2, "inject": f"delay:{case.job['steps']}:3000"}
+    del rng  # the timeout is long enough for a start on a busy machine
+    job = {**case.job, "timeout": 8, "inject": f"delay:{case.job['steps']}:10000"}
     case.lockstep.train(job, case.folder / "late")
 
 

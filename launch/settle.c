@@ -28,14 +28,13 @@ int settle_words(struct run *r, int nwords, char *const *words)
 // program: each copy would start all workers.
 static int check_alone(void)
 {
-    struct cluster_place p = {.launcher = "mpirun"};
-    bool several = cluster_named(&p) ||
-                   (cluster_launched(&p.rank, &p.world) && p.world > 1);
-    return several ? fail("%s started %d copies of lockstep train, which "
-                          "starts all workers itself; try: %s .. trainer, or "
-                          "lockstep train without %s",
-                          p.launcher, p.world, p.launcher, p.launcher)
-                   : 0;
+    struct cluster_place p;
+    return cluster_several(&p)
+               ? fail("%s started %d copies of lockstep train, which "
+                      "starts all workers itself; try: %s .. trainer, or "
+                      "lockstep train without %s",
+                      p.launcher, p.world, p.launcher, p.launcher)
+               : 0;
 }
 
 // Checks settings that need a folder. Without out= train chooses one, so any

@@ -9,9 +9,11 @@
 // job, its shapes and its update rule.
 
 #include "base/base.h"
+#include "base/file.h"
 #include "base/version.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
+#include "config/key_parts.h"
 #include "config/keys.h"
 #include "ps_server/server.h"
 #include "telemetry/sampler.h"
@@ -81,7 +83,9 @@ static int parse(struct words *w, struct server_config *c, struct record *r,
                  int n, char **words)
 {
     key_defaults(&keys, w);
-    if (key_words(&keys, w, n, words))
+    int endpoints;
+    if (key_words(&keys, w, n, words) ||
+        endpoints_check("bind", w->bind, &endpoints))
         return -1;
     *c = (struct server_config){.transport =
                                     w->transport ? &message_mpi : &message_zmq,
@@ -127,7 +131,7 @@ static int record_begin(struct record *r, struct server_config *c)
     if (!*r->out)
         return 0;
     snprintf(who, sizeof who, "s%d", c->index < 0 ? 0 : c->index);
-    if (spans_open(&r->spans, RECORDS) ||
+    if (file_make_folder(r->out) < 0 || spans_open(&r->spans, RECORDS) ||
         text_into(path, sizeof path, "%s/util.%s.csv", r->out, who))
         return -1;
     c->spans = r->spans;

@@ -18,13 +18,13 @@
 // them, which they may never read. After so many, each tick allows one more.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
-static void send_for_rendezvous(void *ctx, const struct message_peer *to,
+static bool send_for_rendezvous(void *ctx, const struct message_peer *to,
                                 const uint8_t head[RENDEZVOUS_HEAD],
                                 const void *data, size_t bytes)
 {
     const struct server *s = ctx;
     struct payload d = {.at = data, .bytes = bytes};
-    (void)endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d);
+    return endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d) == 1;
 }
 
 // ---- messages

@@ -144,6 +144,9 @@ static void no_worker_trains_alone(void **state)
     static const char *const cases[][2] = {
         {"RANK=0 WORLD_SIZE=2 trainer %s", "torchrun started 2 trainers, but "
                                            "sync=local trains one worker"},
+        {"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+         "mpirun -n 2 --oversubscribe trainer %s",
+         "mpirun started 2 trainers, but sync=local trains one worker"},
         {"RANK=0 WORLD_SIZE=2 trainer %s sync=ring",
          "Open MPI cannot join them; try: mpirun"},
         {"PMI_RANK=1 PMI_SIZE=2 trainer %s sync=ring",

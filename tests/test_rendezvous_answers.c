@@ -6,7 +6,7 @@
 
 #include "tests/test.h"
 
-static void count_answers(void *ctx, const struct message_peer *to,
+static bool count_answers(void *ctx, const struct message_peer *to,
                           const uint8_t raw[RENDEZVOUS_HEAD], const void *data,
                           size_t bytes)
 {
@@ -17,6 +17,7 @@ static void count_answers(void *ctx, const struct message_peer *to,
     (void)bytes;
     assert_int_equal(rendezvous_head_get(&h, raw, RENDEZVOUS_HEAD), 0);
     answers[h.kind]++;
+    return false;
 }
 
 // A parameter server hears of a worker that still trains, and says so. Then the
@@ -52,12 +53,13 @@ static void who_is_heard_of_is_waited_for(void **state)
 }
 
 struct inbox {
+    bool gone; // its peer has died
     int count;
     struct rendezvous_head head;
     uint8_t data[256];
 };
 
-static void collect(void *ctx, const struct message_peer *to,
+static bool collect(void *ctx, const struct message_peer *to,
                     const uint8_t head[RENDEZVOUS_HEAD], const void *data,
                     size_t bytes)
 {
@@ -65,6 +67,7 @@ static void collect(void *ctx, const struct message_peer *to,
     in->count++;
     assert_int_equal(rendezvous_head_get(&in->head, head, RENDEZVOUS_HEAD), 0);
     memcpy(in->data, data, bytes < sizeof in->data ? bytes : sizeof in->data);
+    return in->gone;
 }
 
 static int say(struct rendezvous *h, uint8_t id, uint32_t kind, uint32_t rank,
@@ -80,6 +83,27 @@ static int say(struct rendezvous *h, uint8_t id, uint32_t kind, uint32_t rank,
                                 .bytes = kind == RENDEZVOUS_GIVE};
     rendezvous_head_put(head, &m);
     return rendezvous_receive(h, &from, head, RENDEZVOUS_HEAD, &piece, m.bytes);
+}
+
+// A worker that was started by hand dies before the others come, and is started
+// again. One that lives is not replaced, nor is one after the first exchange.
+static void who_died_before_the_others_came_may_come_again(void **state)
+{
+    (void)state;
+    struct rendezvous *h;
+    struct inbox in[8] = {0};
+    assert_int_equal(rendezvous_open(&h, collect, in), 0);
+    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 0, 10), 0);
+    assert_int_equal(say(h, 3, RENDEZVOUS_GIVE, 0, 0, 13), -1);
+    assert_non_null(strstr(fail_message(), "there are two workers of rank 0"));
+    in[0].gone = true;
+    assert_int_equal(say(h, 3, RENDEZVOUS_GIVE, 0, 0, 13), 0);
+    for (uint8_t r = 1; r < 3; r++)
+        assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 0, 10 + r), 0);
+    assert_memory_equal(in[3].data, ((uint8_t[]){13, 11, 12}), 3);
+    in[3].gone = true;
+    assert_int_equal(say(h, 4, RENDEZVOUS_GIVE, 0, 1, 14), -1);
+    rendezvous_close(&h);
 }
 
 // A dead worker contributes zeros. A worker that joins later receives the
@@ -169,8 +193,9 @@ static void malformed_messages_are_refused(void **state)
     assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 7, 0), -1); // too early
     assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 0, 0), 0);
     assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 0, 0), -1); // twice
-    assert_int_equal(say(h, 1, RENDEZVOUS_GIVE, 0, 0, 0), -1); // another peer
     assert_int_equal(in[0].head.kind, RENDEZVOUS_ERROR);
+    assert_int_equal(say(h, 1, RENDEZVOUS_GIVE, 0, 0, 0), -1); // another peer
+    assert_int_equal(in[1].head.kind, RENDEZVOUS_ERROR);
     // A peer that never reads is sent a bounded number of answers.
     for (int i = 0; i < 20000; i++)
         assert_int_equal(say(h, 2, RENDEZVOUS_ALL, 0, 0, 0), -1);
@@ -188,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_heard_of_is_waited_for),
+        cmocka_unit_test(who_died_before_the_others_came_may_come_again),
         cmocka_unit_test(elastic_exchanges_leave_out_the_dead),
         cmocka_unit_test(elastic_workers_may_come_again_early),
         cmocka_unit_test(elastic_workers_that_train_again_are_waited_for),

@@ -48,7 +48,7 @@ static void a_run_goes_back(void **state)
     assert_ok(&j);
     job_run(&j, 30,
             "lockstep train resume=back/checkpoint-10 steps=12 out=back; "
-            "lockstep train resume=back/checkpoint-12.aside-1 steps=12 "
+            "lockstep train resume=back/checkpoint-12.aside-1 steps=13 "
             "keep=all out=back");
     assert_ok(&j);
     assert_prints(&j, "back/checkpoint-12 is not in the past of this run: "
@@ -109,6 +109,20 @@ static void another_run_is_another_line(void **state)
                         "checkpoint-8.aside-1 checkpoint-9 checkpoint-9\n");
 }
 
+// A run that has nothing to do makes no folder; in its own folder it is done.
+static void a_finished_run_does_not_go_on_elsewhere(void **state)
+{
+    (void)state;
+    struct job j;
+    begin("whole");
+    job_run(&j, 30, "lockstep train resume=whole out=other; ls other");
+    assert_prints(&j, "resume: whole/checkpoint-12 is of step 12 of 12, so "
+                      "nothing is left to do; try: a larger steps=");
+    assert_prints(&j, "No such file or directory");
+    job_run(&j, 30, "lockstep train resume=auto out=whole");
+    assert_ok(&j);
+}
+
 // The last save was killed between its folder's new name and `latest`.
 static void latest_rules(void **state)
 {
@@ -150,6 +164,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_a_killed_save_left_goes),
         cmocka_unit_test(a_restart_stays_on_the_line),
         cmocka_unit_test(another_run_is_another_line),
+        cmocka_unit_test(a_finished_run_does_not_go_on_elsewhere),
         cmocka_unit_test(latest_rules),
         cmocka_unit_test(readers_of_a_running_job),
     };

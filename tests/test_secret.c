@@ -282,6 +282,38 @@ static void other_users_are_refused(void **state)
     rendezvous_stop(&h);
 }
 
+// Who gives a connection up before the handshake is asked again: it, or this
+// process, may have been stopped for a while. Not for ever, since a server with
+// other keys does the same.
+static void a_handshake_is_tried_again(void **state)
+{
+    (void)state;
+    struct connection c;
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    socklen_t size = sizeof a;
+    char endpoint[64];
+    int closed = 0, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    void *context = zmq_ctx_new();
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d",
+             ntohs(a.sin_port));
+    assert_int_equal(connection_open(&c, context, endpoint, "", 20), 0);
+    while (!connection_check(&c) && closed < 20) {
+        close(accept(fd, NULL, NULL));
+        closed++;
+        sleep_ns(50000000);
+    }
+    print_message("%d times; %s\n", closed, fail_message());
+    assert_in_range(closed, 3, 19);
+    assert_non_null(strstr(fail_message(), "no handshake"));
+    connection_close(&c);
+    zmq_ctx_term(context);
+    close(fd);
+}
+
 // Many clients connect and send nothing: more than a process has descriptors by
 // default. Workers can still connect.
 static void idle_connections_block_no_worker(void **state)
@@ -383,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup(proofs_hold, no_secret),
         cmocka_unit_test_setup(other_secrets_are_refused, no_secret),
         cmocka_unit_test_setup(other_users_are_refused, no_secret),
+        cmocka_unit_test_setup(a_handshake_is_tried_again, no_secret),
         cmocka_unit_test_setup(idle_connections_block_no_worker, no_secret),
         cmocka_unit_test_setup(a_name_is_its_address, no_secret),
         cmocka_unit_test_setup(open_endpoints_need_a_secret, no_secret),

@@ -225,11 +225,12 @@ static bool has_run_json(const struct trainer *t)
 }
 
 // A scheduler that starts the command of a cancelled job again makes a restart,
-// as the launcher does. Looks before worker 0 writes into the folder.
+// as the launcher does, and so does who starts a lost worker of an elastic job
+// again. Looks before worker 0 writes into the folder.
 static void count_restart(struct trainer *t)
 {
-    if (!t->restarts && !strcmp(t->run.resume, "auto") &&
-        was_cut_short(t->run.out))
+    bool again = !strcmp(t->run.resume, "auto") && was_cut_short(t->run.out);
+    if (!t->restarts && (again || t->sync->late))
         t->restarts = 1;
 }
 

@@ -457,16 +457,32 @@ static bool is_same(const char *one, const char *other)
            a.st_ino == b.st_ino;
 }
 
-int state_rewind(const struct trainer *t, const char *folder)
+// Whether the checkpoint `folder`, of the present step, is one of OUT.
+static bool is_own(const struct trainer *t, const char *folder)
 {
     char own[PATH];
+    return !text_into(own, sizeof own, "%s/checkpoint-%d", t->run.out,
+                      t->step) &&
+           is_same(folder, own);
+}
+
+int state_check_steps(const struct trainer *t, const char *folder)
+{
+    if (t->step < t->run.steps || !*folder || !*t->run.out || t->sync->late ||
+        is_own(t, folder))
+        return 0;
+    return fail("resume: %s is of step %d of %d, so nothing is left to do; "
+                "try: a larger steps=",
+                folder, t->step, t->run.steps);
+}
+
+int state_rewind(const struct trainer *t, const char *folder)
+{
     const char *out = t->run.out;
     int keep = t->run.save ? t->run.keep : 0;
     if (t->sync->late)
         return 0;
-    if (text_into(own, sizeof own, "%s/checkpoint-%d", out, t->step))
-        return -1;
-    return folder_rewind(out, is_same(folder, own) ? t->step : -1) ||
+    return folder_rewind(out, is_own(t, folder) ? t->step : -1) ||
                    folder_prune(out, keep) // what a killed save left
                ? -1
                : 0;

@@ -49,6 +49,11 @@ int state_find(struct trainer *t, char *folder, size_t size, int *held);
 // Call it before sync_bcast().
 int state_load(struct trainer *t, const char *folder);
 
+// It is an error to go on in another folder from a checkpoint of the last step:
+// the run there would have no row and no checkpoint. Returns 0, or -1 after
+// fail().
+int state_check_steps(const struct trainer *t, const char *folder);
+
 // A run has one line of history. So the checkpoints in OUT that are not in the
 // past of the run that begins from `folder` ("": from its first weights) are
 // moved aside, and what stopped saves left there is removed: unfinished

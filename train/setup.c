@@ -56,12 +56,14 @@ static int default_rendezvous(struct run *r)
 static int take_place(struct run *r, const struct backend *row)
 {
     struct cluster_place p;
-    if (r->world || !cluster_named(&p))
+    if (r->world)
         return 0;
-    if (row->launch == LAUNCH_ALONE)
+    if (row->launch == LAUNCH_ALONE && cluster_several(&p))
         return fail("%s started %d trainers, but sync=%s trains one worker; "
                     "try: sync=ring",
                     p.launcher, p.world, row->name);
+    if (!cluster_named(&p))
+        return 0;
     r->rank = p.rank;
     r->world = p.world;
     if (*r->rendezvous || *r->settings.servers.endpoints)

@@ -74,8 +74,11 @@ struct cluster_place {
 };
 bool cluster_named(struct cluster_place *out);
 
-// The rendezvous of such workers: tcp://MASTER_ADDR:MASTER_PORT, or "" if these
-// variables are not set. 0, or -1 after fail().
+// Whether any launcher started this process as one of several.
+bool cluster_several(struct cluster_place *out);
+
+// The rendezvous of workers that Open MPI cannot join, or "" if these variables
+// are not set: tcp://MASTER_ADDR:MASTER_PORT. 0, or -1 after fail().
 enum { CLUSTER_ENDPOINT = 256 };
 int cluster_rendezvous(char out[CLUSTER_ENDPOINT]);
 

@@ -66,6 +66,11 @@ bool cluster_named(struct cluster_place *out)
     return find(out, false) && out->world > 1;
 }
 
+bool cluster_several(struct cluster_place *out)
+{
+    return (find(out, true) || find(out, false)) && out->world > 1;
+}
+
 int cluster_rendezvous(char out[CLUSTER_ENDPOINT])
 {
     const char *host = getenv("MASTER_ADDR");

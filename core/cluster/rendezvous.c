@@ -126,7 +126,8 @@ int rendezvous_head_get(struct rendezvous_head *h, const void *frame, size_t n)
     return 0;
 }
 
-static void reply(struct rendezvous *h, const struct message_peer *to,
+// Returns whether the receiver is known to be gone.
+static bool reply(struct rendezvous *h, const struct message_peer *to,
                   enum rendezvous_kind kind, uint64_t exchange,
                   const void *data, size_t bytes)
 {
@@ -139,7 +140,7 @@ static void reply(struct rendezvous *h, const struct message_peer *to,
         .bytes = bytes,
     };
     rendezvous_head_put(head, &m);
-    h->send(h->ctx, to, head, data, bytes);
+    return h->send(h->ctx, to, head, data, bytes);
 }
 
 static void reply_error(struct rendezvous *h, const struct message_peer *to,
@@ -252,12 +253,20 @@ static int replay(struct rendezvous *h, const struct message_peer *to,
     return 0;
 }
 
+// Whether a worker has died before the workers met, so that another process may
+// have its rank.
+static bool is_replaced(struct rendezvous *h, const struct member *who)
+{
+    return h->exchange == 0 && h->refusals < MAX_REFUSALS &&
+           reply(h, &who->peer, RENDEZVOUS_WAIT, h->exchange, "", 0);
+}
+
 static int give(struct rendezvous *h, const struct message_peer *from,
                 const struct rendezvous_head *m, const void *data, size_t bytes)
 {
     struct member *who = &h->members[m->rank];
     bool same = who->known && message_same_peer(&who->peer, from);
-    if (who->known && !same && !h->elastic)
+    if (who->known && !same && !h->elastic && !is_replaced(h, who))
         return fail(
             "rendezvous: there are two workers of rank %u; try: a rank= of "
             "its own for each",

@@ -58,9 +58,9 @@ bool rendezvous_is_head(const void *frame, size_t n);
 
 struct rendezvous;
 
-// Sends a head and `bytes` bytes of data to a peer. A peer that is gone is not
-// an error.
-typedef void rendezvous_send(void *ctx, const struct message_peer *to,
+// Sends a head and `bytes` bytes of data to a peer. Returns whether the peer is
+// known to be gone, which is not an error.
+typedef bool rendezvous_send(void *ctx, const struct message_peer *to,
                              const uint8_t head[RENDEZVOUS_HEAD],
                              const void *data, size_t bytes);
 

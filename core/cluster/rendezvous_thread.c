@@ -23,14 +23,14 @@ struct rendezvous_server {
     atomic_bool stop; // announces nothing else
 };
 
-static void send_to(void *ctx, const struct message_peer *to,
+static bool send_to(void *ctx, const struct message_peer *to,
                     const uint8_t head[RENDEZVOUS_HEAD], const void *data,
                     size_t bytes)
 {
     const struct rendezvous_server *s = ctx;
     struct payload d = {.at = data, .bytes = bytes};
-    (void)endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d);
     // errors are ignored: a receiver that gets nothing fails at its deadline
+    return endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d) == 1;
 }
 
 static void receive_all(struct rendezvous_server *s)

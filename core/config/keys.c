@@ -49,7 +49,7 @@ static int check_endpoint(const char *key, const char *value)
 static const struct key rows[] = {
 {"model", "model", "micro", KEY_WORD, AT(model), .check = check_not_empty,
  .help = "preset: nano micro baby gpt2 gpt2-medium gpt2-large gpt2-xl slides"},
-{"model", "layers", "0", KEY_INT, AT(layers), 1, 1024, "preset",
+{"model", "layers", "0", KEY_INT, AT(layers), 1, 1000, "preset",
  .unit = "blocks",
  .help = "number of transformer blocks"},
 {"model", "heads", "0", KEY_INT, AT(heads), 1, 1024, "preset",

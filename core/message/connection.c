@@ -17,6 +17,7 @@
 #include "message/host.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
@@ -25,11 +26,13 @@
 #include <zmq.h>
 
 enum {
-    LINGER_MS = 300,       // for the last messages of a server that closes
-    QUEUE = 64,            // messages of one peer that wait to be read; with
-                           // few, ZeroMQ 4.3.4 asserts when a peer is lost
-    BUFFER = 1 << 20,      // of the kernel, each way: room for some slices
-    MAX_MESSAGE = 65 << 20 // above the largest slice; larger ones are hostile
+    LINGER_MS = 300,        // for the last messages of a server that closes
+    QUEUE = 64,             // messages of one peer that wait to be read; with
+                            // few, ZeroMQ 4.3.4 asserts when a peer is lost
+    BUFFER = 1 << 20,       // of the kernel, each way: room for some slices
+    MAX_MESSAGE = 65 << 20, // above the largest slice; larger ones are hostile
+    STRANGER_MS = 10000,    // a connection that says nothing takes a descriptor
+    TRIES = 5               // of a handshake
 };
 
 static int set_int(void *socket, int option, int value)
@@ -37,10 +40,11 @@ static int set_int(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof value);
 }
 
-static int set_common(void *socket, double timeout_s)
+// most_ms: how long the other end may take to say who it is.
+static int set_common(void *socket, double timeout_s, int most_ms)
 {
     int ms = (int)(timeout_s * 1000) + 1, beat = ms / 4;
-    int handshake = ms < 1000 ? 1000 : ms > 10000 ? 10000 : ms;
+    int handshake = ms < 1000 ? 1000 : ms > most_ms ? most_ms : ms;
     int64_t most = MAX_MESSAGE;
     if (beat < 50)
         beat = 50;
@@ -112,7 +116,8 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
     l->socket = zmq_socket(context, ZMQ_DEALER);
     if (!l->socket)
         return fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
-    if (set_common(l->socket, timeout_s) ||
+    // a server that is busy or stopped may take as long as anyone waits for it
+    if (set_common(l->socket, timeout_s, INT_MAX) ||
         // a send only queues; it would wait only if the peer is gone
         set_int(l->socket, ZMQ_SNDTIMEO, 0) ||
         // if the goodbye is lost, the server takes this worker for dead
@@ -134,7 +139,9 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
 }
 
 // Reads the events since the last call. Returns the event that ended the
-// connection, or 0.
+// connection, or 0. A handshake that ends without a reason is tried again a few
+// times, by ZeroMQ: the other end, or this one, may have been stopped for so
+// long that the connection was given up.
 static int next_bad_event(struct connection *l)
 {
     for (;;) {
@@ -147,9 +154,12 @@ static int next_bad_event(struct connection *l)
             l->connected = true;
         if (event == ZMQ_EVENT_DISCONNECTED && l->connected)
             l->lost = true;
-        if (l->lost || (event & (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+        bool again =
+            event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && ++l->tries < TRIES;
+        if (l->lost ||
+            (!again && (event & (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)))
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH))))
             return event;
     }
 }
@@ -220,7 +230,7 @@ void *connection_listen(void *context, const char *endpoint, const char *curve,
         fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
         return NULL;
     }
-    if (set_common(socket, timeout_s) ||
+    if (set_common(socket, timeout_s, STRANGER_MS) ||
         auth_serve(auth, context, socket, numbers, curve) ||
         !(events = watch(context, socket, ZMQ_EVENT_LISTENING)))
         goto close_socket;

@@ -15,6 +15,7 @@ struct connection {
     char endpoint[MESSAGE_ENDPOINT];
     bool connected; // it was connected at least once
     bool lost;      // it was connected, and is not any more
+    int tries;      // handshakes that ended without a reason
 };
 
 // Begins to connect to `endpoint`, and does not wait for the other end. `curve`

@@ -35,8 +35,8 @@ MUTANTS = {
              "asked_for(c) >= 0 && h->bytes")]),
     "no-rewind": ("D2: later checkpoints stay where a run went back", [
         ("train/run_state.c",
-         "    return folder_rewind(out, is_same(folder, own) ? t->step : -1) ||",
-         "    return (is_same(folder, own) ? 0 : 0) ||")]),
+         "    return folder_rewind(out, is_own(t, folder) ? t->step : -1) ||",
+         "    return (is_own(t, folder) ? 0 : 0) ||")]),
     "unsaved-end": ("D4: the last step need not be saved", [
         ("train/save.c", "for (bool saved = false; !rc && !saved;) {",
          "for (bool saved = true; !rc && !saved;) {")]),

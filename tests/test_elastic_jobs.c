@@ -153,8 +153,8 @@ static void who_came_back_saves_alone(void **state)
 }
 
 // Worker 0 comes back while worker 1 saves slowly, goes on and saves a later
-// step. It leaves worker 1's unfinished folder alone. Who starts it by hand need
-// not say that it is a restart: its rows count the steps that it missed.
+// step. It leaves worker 1's unfinished folder alone. Who starts it again by
+// hand need not say so: its rows count the steps that it missed.
 static void workers_take_turns_to_save(void **state)
 {
     (void)state;

@@ -190,7 +190,14 @@ class Choice:
         memory = self.extremes("peak_memory_bytes", 1 / MIB, 0, " MiB", MIB / 2)
         val = self.extremes("best_val_loss_nats", 1, 3, "", .0005)
         said = ["The peak memory of a worker is ", *memory] if memory else []
-        if val:
+        counts = sorted({r.set["eval_batches"] * r.set["batch"] * r.world / r.way["parts"]
+                         for c in self.cells for r in c.runs.values()})
+        if len(counts) > 1:
+            few = f"cells evaluate {counts[0]:.0f} to" if counts[0] else \
+                "some cells evaluate all of the text, others at most"
+            said += ["; validation" if said else "Validation",
+                     f" losses are not comparable: {few} {counts[-1]:.0f} sequences"]
+        elif val:
             said += ["; the" if said else "The", " best validation loss is ", *val]
         return Said(said + ["."] if said else [],
                     self.hover("peak_memory_bytes", "best_val_loss_nats"))

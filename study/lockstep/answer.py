@@ -15,7 +15,7 @@ is known here by name.
 
 import math
 
-from .fair import eras, names_of
+from .fair import eras, evaluated, names_of
 from .measures import MIB
 from .remarks import Sentence, after, all_or, before, is_disturbed, numbers_of
 from .same import differences, task_of
@@ -242,12 +242,19 @@ class Choice:
         return f"from {form(a)} ({self.who(*level[0])}) to {form(b)} ({self.who(*level[1])})"
 
     def price(self):
-        """Memory and validation loss."""
+        """Memory and validation loss. The losses of different sequences say nothing."""
+        least, most = evaluated([r for c in self.cells for r in self.study.of(c)])
         parts = [f"the {what} is {found}" for what, found in (
             ("peak memory of a worker", self.extremes(
                 "peak_memory_bytes", MIB / 2, lambda v: f"{v / MIB:.0f} MiB")),
             ("best validation loss", self.extremes(
-                "best_val_loss_nats", 0.0005, lambda v: f"{v:.3f}"))) if found]
+                "best_val_loss_nats", 0.0005, lambda v: f"{v:.3f}"
+            ) if least == most else "")) if found]
+        if least != most:
+            parts.append("validation losses are not comparable: cells evaluate "
+                         f"{least:.0f} to {most:.0f} sequences" if least else
+                         "validation losses are not comparable: some cells evaluate all "
+                         f"of the text, others at most {most:.0f} sequences")
         text = "; ".join(parts)
         return Sentence(f"{text[0].upper()}{text[1:]}.", self.numbers(
             "peak_memory_bytes", "best_val_loss_nats")) if text else None

@@ -93,6 +93,12 @@ def _trainings(study):
                    f"from {groups[0][0].short} in {', '.join(differences(run, other))}.")
 
 
+def evaluated(runs):
+    """(the least, the most) sequences that a run evaluates; 0: all of the text."""
+    return _bounds((number(r.setting("eval_batches")) or 0) *
+                   (number(r.setting("batch")) or 0) * r.replicas for r in runs)
+
+
 def fairness(study):
     """Sentences about which cells may be compared, and by which measures."""
     said = list(_trainings(study))
@@ -112,8 +118,7 @@ def fairness(study):
                     f"{largest:.0f} tokens, so compare it only between cells with the same "
                     "number.")
     batch = [number(r.setting("batch")) or 0 for r in runs]
-    least, largest = _bounds((number(r.setting("eval_batches")) or 0) * b * r.replicas
-                             for r, b in zip(runs, batch))
+    least, largest = evaluated(runs)
     if least < largest:
         said.append("Validation loss: " + (
             f"cells evaluate {least:.0f} to {largest:.0f} sequences" if least else

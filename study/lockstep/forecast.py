@@ -31,7 +31,7 @@ def read_workers(text):
     for number, item in zip(numbers, text.split(",")):
         if number is None:
             raise Error(f"workers={visible(item)}: must be whole numbers, 2 .. "
-                        f"{MOST_WORKERS}")
+                        f"{MOST_WORKERS}; one worker exchanges nothing")
     return numbers
 
 

@@ -273,6 +273,11 @@ def _limit_memory():
         resource.setrlimit(resource.RLIMIT_DATA, (half, most))
 
 
+def _end(number, _):
+    """Ends as Ctrl-C does: jobs that were started end, and temporary folders go."""
+    sys.exit(128 + number)
+
+
 def main():
     """Runs the command that the program's words name. Returns the exit status."""
     name, *words = sys.argv[1:]
@@ -283,6 +288,9 @@ def main():
     if name in COMMANDS and name != "run":  # the trainers are its children
         _limit_memory()
     command, explanation = find(name)
+    for number in signal.SIGTERM, signal.SIGHUP:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, _end)
     try:
         if words == ["--help"]:
             print(explanation(), end="")

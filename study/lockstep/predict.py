@@ -19,10 +19,12 @@ from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names
                        only_compressing, place, read_backends, read_size, read_workers,
                        refuse_pieces, threads)
 from .places import program
+from .runner import end_with_parent
 
 ALL = "lockstep predict --help"
 STEPS = 3  # of the training that is measured
 MOST_S = 6 * 3600  # a few steps of the largest model that a machine can hold
+CLOSE = 1.005  # no forecast is so exact
 FEW = 2  # layers of the model that is measured for a mesh
 
 ROWS = [
@@ -145,7 +147,8 @@ def _measure_step(run, batch, accum, layers):
              f"steps={STEPS}", "warmup=0", "eval=0", "log=0"]
     with tempfile.TemporaryDirectory(prefix="lockstep-predict-") as folder:
         child = subprocess.Popen([program(), "train", *words, f"out={folder}"],
-                                 stdout=subprocess.DEVNULL, process_group=0)
+                                 stdout=subprocess.DEVNULL, process_group=0,
+                                 preexec_fn=end_with_parent)
         try:
             status = child.wait(MOST_S)
         except BaseException:
@@ -367,7 +370,7 @@ class Ways:
         if len(rows) < 2:
             return
         best = min((x for _, x in rows), key=lambda x: x["overlapped_s"])
-        equal = [name for name, x in rows if x["least_s"] <= best["most_s"]]
+        equal = [name for name, x in rows if x["least_s"] <= CLOSE * best["most_s"]]
         *first, last = equal
         since = f", from step {self.whole + 1} on" * bool(self.whole)
         print(f"{workers} workers{since}: {', '.join(first)}{' and ' * bool(first)}{last}"

@@ -123,6 +123,22 @@ static void programs_explain_themselves(void **state)
     assert_prints(&j, "trainer --help lists every setting");
 }
 
+// A script, or a time limit, ends a command that has started a job: the job
+// ends, too, and its folder goes.
+static void a_command_ends_what_it_started(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "mkdir -p ended && export TMPDIR=$PWD/ended && { "
+            "lockstep predict model=nano batch=8 accum=4000 threads=1 "
+            "workers=4 link=1gbit & p=$!; until [ -f ended/*/run.json ]; do "
+            "kill -0 $p || exit 1; sleep 0.05; done; kill -TERM $p; wait $p; "
+            "echo status $?; }; ls -A ended | wc -l; "
+            "ps -e -o args | grep -c \"[t]rain.*$TMPDIR\"");
+    assert_prints(&j, "status 143\n0\n0\n");
+}
+
 static void a_run_trains_and_samples(void **state)
 {
     (void)state;
@@ -356,6 +372,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(help_lists_the_commands),
         cmocka_unit_test(every_command_explains_itself),
         cmocka_unit_test(programs_explain_themselves),
+        cmocka_unit_test(a_command_ends_what_it_started),
         cmocka_unit_test(a_run_trains_and_samples),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(training_prints_its_progress),

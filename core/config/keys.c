@@ -177,7 +177,8 @@ static const struct key rows[] = {
  .help = "compute the validation loss every N steps"},
 {"output", "eval_batches", "20", KEY_INT, AT(eval_batches), 1, 1e9, "all",
  .unit = "batches",
- .help = "batches that each worker evaluates in a validation"},
+ .help = "batches that each worker evaluates in a validation; losses of "
+         "different numbers of sequences cannot be compared"},
 {"output", "save", "0", KEY_INT, AT(save), 1, 1e9, "never",
  .unit = "steps",
  .help = "write a checkpoint every N steps, and one at the end"},

@@ -396,7 +396,7 @@ static void the_first_to_end_waits_for_the_last(void **state)
 {
     (void)state;
     struct job j;
-    job_run(&j, 60,
+    job_run(&j, 150,
             "lockstep train %s sync=dps workers=3 servers=2 elastic=1 eval=0 "
             "consistency=asp steps=1500 straggler=1:8 restarts=1 timeout=4 "
             "out=uneven",

@@ -115,10 +115,10 @@ static void a_finished_run_does_not_go_on_elsewhere(void **state)
     (void)state;
     struct job j;
     begin("whole");
-    job_run(&j, 30, "lockstep train resume=whole out=other; ls other");
+    job_run(&j, 30, "lockstep train resume=whole out=other");
     assert_prints(&j, "resume: whole/checkpoint-12 is of step 12 of 12, so "
                       "nothing is left to do; try: a larger steps=");
-    assert_prints(&j, "No such file or directory");
+    assert_false(job_has("other"));
     job_run(&j, 30, "lockstep train resume=auto out=whole");
     assert_ok(&j);
 }

@@ -192,7 +192,7 @@ class Choice:
         said = ["The peak memory of a worker is ", *memory] if memory else []
         counts = sorted({r.set["eval_batches"] * r.set["batch"] * r.world / r.way["parts"]
                          for c in self.cells for r in c.runs.values()})
-        if len(counts) > 1:
+        if val and len(counts) > 1:
             few = f"cells evaluate {counts[0]:.0f} to" if counts[0] else \
                 "some cells evaluate all of the text, others at most"
             said += ["; validation" if said else "Validation",

@@ -468,7 +468,8 @@ static bool is_own(const struct trainer *t, const char *folder)
 
 int state_check_steps(const struct trainer *t, const char *folder)
 {
-    if (t->step < t->run.steps || !*folder || !*t->run.out || t->sync->late ||
+    bool here = *folder && !access(folder, F_OK); // not on each host
+    if (t->step < t->run.steps || !here || !*t->run.out || t->sync->late ||
         is_own(t, folder))
         return 0;
     return fail("resume: %s is of step %d of %d, so nothing is left to do; "

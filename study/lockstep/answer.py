@@ -243,18 +243,19 @@ class Choice:
 
     def price(self):
         """Memory and validation loss. The losses of different sequences say nothing."""
-        least, most = evaluated([r for c in self.cells for r in self.study.of(c)])
-        parts = [f"the {what} is {found}" for what, found in (
-            ("peak memory of a worker", self.extremes(
-                "peak_memory_bytes", MIB / 2, lambda v: f"{v / MIB:.0f} MiB")),
-            ("best validation loss", self.extremes(
-                "best_val_loss_nats", 0.0005, lambda v: f"{v:.3f}"
-            ) if least == most else "")) if found]
-        if least != most:
-            parts.append("validation losses are not comparable: cells evaluate "
-                         f"{least:.0f} to {most:.0f} sequences" if least else
-                         "validation losses are not comparable: some cells evaluate all "
-                         f"of the text, others at most {most:.0f} sequences")
+        parts, (least, most) = [], evaluated(
+            [r for c in self.cells for r in self.study.of(c)])
+        memory = self.extremes("peak_memory_bytes", MIB / 2, lambda v: f"{v / MIB:.0f} MiB")
+        loss = self.extremes("best_val_loss_nats", 0.0005, lambda v: f"{v:.3f}")
+        if memory:
+            parts.append(f"the peak memory of a worker is {memory}")
+        if loss and least == most:
+            parts.append(f"the best validation loss is {loss}")
+        elif loss:
+            parts.append("validation losses are not comparable: " + (
+                f"cells evaluate {least:.0f} to" if least else
+                "some cells evaluate all of the text, others at most") +
+                f" {most:.0f} sequences")
         text = "; ".join(parts)
         return Sentence(f"{text[0].upper()}{text[1:]}.", self.numbers(
             "peak_memory_bytes", "best_val_loss_nats")) if text else None

@@ -87,6 +87,8 @@ static int parse(struct words *w, struct server_config *c, struct record *r,
     if (key_words(&keys, w, n, words) ||
         endpoints_check("bind", w->bind, &endpoints))
         return -1;
+    if (endpoints != 1)
+        return fail("bind=%s: want one endpoint", w->bind);
     *c = (struct server_config){.transport =
                                     w->transport ? &message_mpi : &message_zmq,
                                 .bind = w->bind,

@@ -1,7 +1,8 @@
 // slow_disk.c - makes fsync() of a checkpoint's weights slow, as on a disk that
 // writes a large model: it takes SLOW_DISK_S seconds, or 6. SLOW_DISK_FILE is
-// (a part of) the name of another file that is slow instead, also if it gets
-// this name by rename(). Tests preload it.
+// (a part of) the name of another file that is slow instead. A rename() to a
+// name with SLOW_RENAME in it is as slow, and first makes the file `renaming`
+// in the present folder. Tests preload it.
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,9 +23,11 @@ static void wait_as_long_as_asked(void)
 
 int rename(const char *old, const char *new)
 {
-    const char *slow = getenv("SLOW_DISK_FILE");
-    if (slow && strstr(new, slow))
+    const char *slow = getenv("SLOW_RENAME");
+    if (slow && strstr(new, slow)) {
+        close(open("renaming", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         wait_as_long_as_asked();
+    }
     return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 

@@ -192,8 +192,8 @@ static void worker_0_may_die_while_it_rewinds(void **state)
     (void)state;
     struct job j;
     job_run(&j, 90,
-            "rm -rf past e.txt; lockstep train %s sync=sps workers=2 steps=12 "
-            "elastic=1 eval=0 save=4 keep=9 out=past && cp '" SLOW_DISK
+            "rm -rf past e.txt renaming; lockstep train %s sync=sps workers=2 "
+            "steps=12 elastic=1 eval=0 save=4 keep=9 out=past && cp '" SLOW_DISK
             "' slow.so; timeout 80 ps_server bind=tcp://127.0.0.1:0 "
             "timeout=30 > e.txt & "
             "until grep -q @endpoint e.txt; do sleep 0.02; done; "
@@ -201,11 +201,10 @@ static void worker_0_may_die_while_it_rewinds(void **state)
             "resume=past/checkpoint-4 out=past'; "
             "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
             "trainer $w rank=1 & b=$!; "
-            "LD_PRELOAD=./slow.so SLOW_DISK_S=60 SLOW_DISK_FILE=.aside "
+            "LD_PRELOAD=./slow.so SLOW_DISK_S=60 SLOW_RENAME=.aside "
             "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
-            "trainer $w rank=0 2> said.txt & a=$!; "
-            "until grep -q 'resuming from past/checkpoint-4' said.txt; do "
-            "kill -0 $a || exit 1; sleep 0.02; done; sleep 1; kill -KILL $a; "
+            "trainer $w rank=0 & a=$!; until [ -e renaming ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; kill -KILL $a; "
             "wait $b; echo ended $?; wait; cd past; "
             "echo checkpoint-* $(cat latest)",
             tiny, tiny);

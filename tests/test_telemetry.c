@@ -197,6 +197,12 @@ static void a_failed_merge_keeps_the_rows(void **state)
         assert_non_null(read_all("steps.1.csv"));
         assert_null(read_all("steps.csv"));
     }
+    char command[128]; // nor if a file cannot be read: zeros are not text
+    snprintf(command, sizeof command, "truncate -s +9999 %s/steps.1.csv", dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(steps_merge(dir, 2), -1);
+    assert_non_null(read_all("steps.1.csv"));
+    assert_null(read_all("steps.csv"));
 }
 
 // Of an even number of steps the median is the mean of the two middle ones.

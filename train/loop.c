@@ -298,7 +298,6 @@ int trainer_run(struct trainer *t, int argc, char *const *argv)
     char folder[CONFIG_PATH + 64];
     int held;
     if (begin(t, folder, sizeof folder, &held) ||
-        state_check_steps(t, folder) ||
         record_begin(t, folder, argc, argv)) // then all workers have begun
         return -1;
     if (held >= 0)

@@ -360,6 +360,33 @@ static int read_state(const struct trainer *t, const char *folder,
     return rc;
 }
 
+// Whether two paths lead to the same folder.
+static bool is_same(const char *one, const char *other)
+{
+    struct stat a, b;
+    return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+// Whether the checkpoint `folder`, of this step, is one of OUT.
+static bool is_own(const struct trainer *t, const char *folder, int step)
+{
+    char own[PATH];
+    return !text_into(own, sizeof own, "%s/checkpoint-%d", t->run.out, step) &&
+           is_same(folder, own);
+}
+
+// It is an error to go on in another folder after the last step: the run there
+// would have no row and no checkpoint.
+static int check_steps(const struct trainer *t, const char *folder, int step)
+{
+    if (step != t->run.steps || !*t->run.out || is_own(t, folder, step))
+        return 0;
+    return fail("resume: %s is of step %d of %d, so nothing is left to do; "
+                "try: a larger steps=",
+                folder, step, t->run.steps);
+}
+
 // What worker 0 tells the others of the checkpoint.
 struct answer {
     bool found;
@@ -377,7 +404,8 @@ int state_find(struct trainer *t, char *folder, size_t size, int *held)
     *held = -1;
     if (t->cluster->rank == 0 && !t->sync->late &&
         (find(&t->run, a.text, sizeof a.text, held) ||
-         (*a.text && read_state(t, a.text, &a.place)))) {
+         (*a.text && (read_state(t, a.text, &a.place) ||
+                      check_steps(t, a.text, a.place.step))))) {
         a.found = false;
         snprintf(a.text, sizeof a.text, "%s", fail_message());
     }
@@ -449,41 +477,13 @@ int state_load(struct trainer *t, const char *folder)
                             : checkpoint_read(files.model, &t->whole, t->host);
 }
 
-// Whether two paths lead to the same folder.
-static bool is_same(const char *one, const char *other)
-{
-    struct stat a, b;
-    return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-// Whether the checkpoint `folder`, of the present step, is one of OUT.
-static bool is_own(const struct trainer *t, const char *folder)
-{
-    char own[PATH];
-    return !text_into(own, sizeof own, "%s/checkpoint-%d", t->run.out,
-                      t->step) &&
-           is_same(folder, own);
-}
-
-int state_check_steps(const struct trainer *t, const char *folder)
-{
-    bool here = *folder && !access(folder, F_OK); // not on each host
-    if (t->step < t->run.steps || !here || !*t->run.out || t->sync->late ||
-        is_own(t, folder))
-        return 0;
-    return fail("resume: %s is of step %d of %d, so nothing is left to do; "
-                "try: a larger steps=",
-                folder, t->step, t->run.steps);
-}
-
 int state_rewind(const struct trainer *t, const char *folder)
 {
     const char *out = t->run.out;
     int keep = t->run.save ? t->run.keep : 0;
     if (t->sync->late)
         return 0;
-    return folder_rewind(out, is_own(t, folder) ? t->step : -1) ||
+    return folder_rewind(out, is_own(t, folder, t->step) ? t->step : -1) ||
                    folder_prune(out, keep) // what a killed save left
                ? -1
                : 0;

@@ -42,17 +42,13 @@ void state_close(struct trainer *t);
 // folder it is the newest undamaged checkpoint; for "auto" the newest of OUT,
 // or "" if there is none. All workers call it and get the same path, and the
 // checkpoint's step, data position and loss scale. The run that wrote it, if it
-// still runs, keeps the checkpoint until *held is closed, unless that is -1.
+// still runs, keeps the checkpoint until *held is closed, unless that is -1. It
+// is an error if nothing is left to do after a checkpoint of another folder.
 int state_find(struct trainer *t, char *folder, size_t size, int *held);
 
 // Begins from `folder`: worker 0 gets the weights, or each worker its shard.
 // Call it before sync_bcast().
 int state_load(struct trainer *t, const char *folder);
-
-// It is an error to go on in another folder from a checkpoint of the last step:
-// the run there would have no row and no checkpoint. Returns 0, or -1 after
-// fail().
-int state_check_steps(const struct trainer *t, const char *folder);
 
 // A run has one line of history. So the checkpoints in OUT that are not in the
 // past of the run that begins from `folder` ("": from its first weights) are

@@ -78,8 +78,10 @@ FILE *file_append(const char *path)
 
 int file_close(FILE *f, const char *path)
 {
-    bool bad = ferror(f);
-    return fclose(f) || bad ? fail("%s: %s", path, strerror(errno)) : 0;
+    bool bad = ferror(f); // its cause may be forgotten
+    if (fclose(f))
+        return fail("%s: %s", path, strerror(errno));
+    return bad ? fail("%s: not all of it could be written; try: df", path) : 0;
 }
 
 bool file_line(char *line, int size, FILE *f)

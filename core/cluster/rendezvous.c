@@ -254,7 +254,8 @@ static int replay(struct rendezvous *h, const struct message_peer *to,
 }
 
 // Whether a worker has died before the workers met, so that another process may
-// have its rank.
+// have its rank. Only a message shows that a peer is gone; WAIT does no harm to
+// one that lives. A stranger with the secret cannot ask for more than some.
 static bool is_replaced(struct rendezvous *h, const struct member *who)
 {
     return h->exchange == 0 && h->refusals < MAX_REFUSALS &&

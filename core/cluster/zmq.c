@@ -75,9 +75,9 @@ static int wait_for_rendezvous(struct cluster *c)
     for (;;) {
         uint64_t now = now_ns();
         if (now >= end)
-            return fail(
-                "rendezvous %s: no answer within %.3g s; try: is it running?",
-                me->link.endpoint, limit);
+            return fail("rendezvous %s: no answer within %.3g s; try: is it "
+                        "running, and is this its port?",
+                        me->link.endpoint, limit);
         zmq_pollitem_t items[] = {
             {.socket = me->link.socket, .events = ZMQ_POLLIN},
             {.socket = me->link.events, .events = ZMQ_POLLIN},

@@ -11,9 +11,9 @@
 #include <string.h>
 
 // Settings of earlier versions that this one has no more, and what they say
-// today: a setting, behind whose ":" the value comes, or "" if nothing is lost
-// without it. inject= was never taken
-// from a run.json, and the launcher chooses how workers meet.
+// today: a setting (if it ends in ":", the old value follows), or "" if nothing
+// is lost without it. inject= was never taken from a run.json, and the launcher
+// chooses how workers meet.
 static const struct {
     const char *key, *value, *today; // value NULL: any other
 } old_settings[] = {

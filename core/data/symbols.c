@@ -220,7 +220,8 @@ char *symbols_save(const struct symbols *s)
         bpe_write(s->bpe, f);
     if (s->kind == SYMBOLS_PIECES)
         wordpiece_write(s->pieces, f);
-    if (fclose(f)) {
+    bool bad = ferror(f);
+    if (fclose(f) || bad) {
         free(text);
         fail("memory: none left to save the symbols");
         return NULL;

@@ -109,9 +109,13 @@ int steps_merge(const char *out, int world)
     rc = parts_open(parts, world, out, path, to, &any);
     if (!rc)
         merge_rows(parts, world, to);
-    for (int r = 0; r < world; r++)
+    for (int r = 0; r < world; r++) {
+        if (!rc && parts[r].file && !feof(parts[r].file)) // so it is kept
+            rc = fail("%s: the rows of rank %d cannot be read to their end",
+                      path, r);
         if (parts[r].file)
             fclose(parts[r].file);
+    }
 close_to:
     if (to && file_close(to, path))
         rc = -1;

@@ -157,7 +157,7 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         goto drop;
     }
     int rc = old ? copy_rows(s, old, s->file, keep, joined, time_s) : 0;
-    if (!old && restarts && joined) // it died before it had made the file
+    if (!old && joined) // its rows, if there were any, are not here
         s->lost = keep;
     if (old)
         fclose(old);

@@ -94,7 +94,7 @@ def _trainings(study):
 
 
 def evaluated(runs):
-    """(the least, the most) sequences that a run evaluates; 0: all of the text."""
+    """(the least, the most) sequences that one of the runs evaluates; 0: all."""
     return _bounds((number(r.setting("eval_batches")) or 0) *
                    (number(r.setting("batch")) or 0) * r.replicas for r in runs)
 

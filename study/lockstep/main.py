@@ -93,8 +93,7 @@ def run(words):
 
     def stop(number, _):
         raise Stopped(number)
-    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-        signal.signal(number, stop)
+    _on_signals(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     try:
         study, failed = run_experiment(ini, rest, own["out"], own["fresh"] == "1")
         print(finish(study, log))
@@ -273,6 +272,13 @@ def _limit_memory():
         resource.setrlimit(resource.RLIMIT_DATA, (half, most))
 
 
+def _on_signals(do, *numbers):
+    """Does this at these signals, but for those that nohup has made ignored."""
+    for number in numbers:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, do)
+
+
 def _end(number, _):
     """Ends as Ctrl-C does: jobs that were started end, and temporary folders go."""
     sys.exit(128 + number)
@@ -288,9 +294,7 @@ def main():
     if name in COMMANDS and name != "run":  # the trainers are its children
         _limit_memory()
     command, explanation = find(name)
-    for number in signal.SIGTERM, signal.SIGHUP:
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, _end)
+    _on_signals(_end, signal.SIGTERM, signal.SIGHUP)
     try:
         if words == ["--help"]:
             print(explanation(), end="")

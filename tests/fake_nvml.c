@@ -1,10 +1,10 @@
 // fake_nvml.c - a libnvidia-ml.so.1 with one GPU, for tests without one.
 //
-// It has the functions that telemetry/nvml.c and gpm.c use, with NVML's names
-// and types. The environment variable FAKE_NVML names what does not work: init,
-// power, gpm (the GPU has no counters), nvlink (it has no counters of NVLink).
-// A counter grows by its number with each sample. So a test can tell from a
-// difference which counter it is, and how far apart the two samples are.
+// It has the functions that telemetry/nvml.c uses, with NVML's names and types.
+// The environment variable FAKE_NVML names what does not work: init, power, gpm
+// (the GPU has no counters), nvlink (it has no counters of NVLink). A counter
+// grows by its number with each sample. So a test can tell from a difference
+// which counter it is, and how far apart the two samples are.
 
 #include <stdlib.h>
 #include <string.h>

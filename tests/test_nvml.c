@@ -23,13 +23,13 @@ static int (*users)(void), (*samples)(void);
 static void the_gpu_of_the_uuid_is_read(void **state)
 {
     (void)state;
-    struct nvml_sample s;
+    double v[NVML_METRICS];
     struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     assert_int_equal(users(), 1);
-    nvml_read(n, &s);
-    assert_true(s.util_share == 0.37 && s.memory_bytes == 3000000);
-    assert_true(s.power_w == 250.5 && s.clock_mhz == 1380);
+    nvml_read(n, v);
+    assert_true(v[NVML_UTIL] == 0.37 && v[NVML_MEMORY] == 3000000);
+    assert_true(v[NVML_POWER] == 250.5 && v[NVML_CLOCK] == 1380);
     nvml_close(&n);
     assert_null(n);
     assert_int_equal(users(), 0);
@@ -57,12 +57,12 @@ static void without_a_driver_no_gpu_is_found(void **state)
 static void unknown_values_are_nan(void **state)
 {
     (void)state;
-    struct nvml_sample s;
+    double v[NVML_METRICS];
     setenv("FAKE_NVML", "power", 1);
     struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
-    nvml_read(n, &s);
-    assert_true(s.util_share == 0.37 && isnan(s.power_w));
+    nvml_read(n, v);
+    assert_true(v[NVML_UTIL] == 0.37 && isnan(v[NVML_POWER]));
     nvml_close(&n);
     unsetenv("FAKE_NVML");
 }
@@ -70,12 +70,12 @@ static void unknown_values_are_nan(void **state)
 static void energy_counts_from_the_open(void **state)
 {
     (void)state;
-    struct nvml_sample s;
+    double v[NVML_METRICS];
     struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     for (int i = 1; i <= 2; i++) {
-        nvml_read(n, &s);
-        assert_true(s.energy_j == i);
+        nvml_read(n, v);
+        assert_true(v[NVML_ENERGY] == i);
     }
     nvml_close(&n);
 }
@@ -91,14 +91,14 @@ static void power_and_heat_limits_are_told_apart(void **state)
         double power, heat;
     } cases[] = {{"0x3", 0, 0},  {"0x4", 1, 0},  {"0x88", 1, 0},
                  {"0x20", 0, 1}, {"0x48", 0, 1}, {"0x64", 1, 1}};
-    struct nvml_sample s;
+    double v[NVML_METRICS];
     struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv("FAKE_REASONS", cases[i].bits, 1);
-        nvml_read(n, &s);
-        assert_true(s.power_limited == cases[i].power);
-        assert_true(s.heat_limited == cases[i].heat);
+        nvml_read(n, v);
+        assert_true(v[NVML_POWER_LIMITED] == cases[i].power);
+        assert_true(v[NVML_HEAT_LIMITED] == cases[i].heat);
     }
     unsetenv("FAKE_REASONS");
     nvml_close(&n);
@@ -110,18 +110,18 @@ static void power_and_heat_limits_are_told_apart(void **state)
 static void counters_compare_successive_samples(void **state)
 {
     (void)state;
-    struct nvml_sample s;
+    double v[NVML_METRICS];
     struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     assert_int_equal(samples(), 2);
-    nvml_read(n, &s);
-    assert_true(isnan(s.gpm.sm_share) && isnan(s.gpm.nvlink_in_bps));
+    nvml_read(n, v);
+    assert_true(isnan(v[NVML_SM]) && isnan(v[NVML_NVLINK_IN]));
     for (int i = 0; i < 3; i++) {
-        nvml_read(n, &s);
-        assert_true(s.gpm.sm_share == 0.02 && s.gpm.occupancy == 0.03);
-        assert_true(s.gpm.tensor_share == 0.05 && s.gpm.dram_share == 0.1);
-        assert_true(s.gpm.nvlink_in_bps == 60.0 * 1048576);
-        assert_true(s.gpm.nvlink_out_bps == 61.0 * 1048576);
+        nvml_read(n, v);
+        assert_true(v[NVML_SM] == 0.02 && v[NVML_OCCUPANCY] == 0.03);
+        assert_true(v[NVML_TENSOR] == 0.05 && v[NVML_DRAM] == 0.1);
+        assert_true(v[NVML_NVLINK_IN] == 60.0 * 1048576);
+        assert_true(v[NVML_NVLINK_OUT] == 61.0 * 1048576);
     }
     nvml_close(&n);
     assert_int_equal(samples(), 0);
@@ -132,14 +132,14 @@ static void missing_counters_are_nan(void **state)
     (void)state;
     static const char *const missing[] = {"gpm", "nvlink"};
     for (int i = 0; i < 2; i++) {
-        struct nvml_sample s;
+        double v[NVML_METRICS];
         setenv("FAKE_NVML", missing[i], 1);
         struct nvml *n = nvml_open(uuid);
         assert_non_null(n);
-        nvml_read(n, &s);
-        nvml_read(n, &s);
-        assert_true(s.util_share == 0.37 && isnan(s.gpm.nvlink_out_bps));
-        assert_int_equal(isnan(s.gpm.sm_share), i == 0);
+        nvml_read(n, v);
+        nvml_read(n, v);
+        assert_true(v[NVML_UTIL] == 0.37 && isnan(v[NVML_NVLINK_OUT]));
+        assert_int_equal(isnan(v[NVML_SM]), i == 0);
         nvml_close(&n);
         unsetenv("FAKE_NVML");
     }

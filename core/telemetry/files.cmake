@@ -8,7 +8,6 @@ if(CUDA_BUILT)
 endif()
 lockstep_library(telemetry
   FILES core/telemetry/activity.c core/telemetry/align.c core/telemetry/cell.c
-        core/telemetry/gpm.c
         core/telemetry/manifest.c core/telemetry/merge.c
         core/telemetry/nvml.c core/telemetry/trace_parts.c core/telemetry/sampler.c
         core/telemetry/shares.c core/telemetry/span.c core/telemetry/steps.c

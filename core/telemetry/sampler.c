@@ -74,23 +74,12 @@ static void put(struct sampler *s, double t, const char *metric, double value)
 
 static void put_gpu(struct sampler *s, double t)
 {
-    struct nvml_sample g;
+    double values[NVML_METRICS];
     if (!s->nvml)
         return;
-    nvml_read(s->nvml, &g);
-    put(s, t, "gpu_util_share", g.util_share);
-    put(s, t, "gpu_memory_bytes", g.memory_bytes);
-    put(s, t, "gpu_power_w", g.power_w);
-    put(s, t, "gpu_clock_mhz", g.clock_mhz);
-    put(s, t, "gpu_energy_j", g.energy_j);
-    put(s, t, "gpu_power_limited", g.power_limited);
-    put(s, t, "gpu_heat_limited", g.heat_limited);
-    put(s, t, "gpu_sm_share", g.gpm.sm_share);
-    put(s, t, "gpu_occupancy_share", g.gpm.occupancy);
-    put(s, t, "gpu_tensor_share", g.gpm.tensor_share);
-    put(s, t, "gpu_dram_share", g.gpm.dram_share);
-    put(s, t, "gpu_nvlink_in_bytes_per_s", g.gpm.nvlink_in_bps);
-    put(s, t, "gpu_nvlink_out_bytes_per_s", g.gpm.nvlink_out_bps);
+    nvml_read(s->nvml, values);
+    for (int i = 0; i < NVML_METRICS; i++)
+        put(s, t, nvml_names[i], values[i]);
 }
 
 // Shares of the compute lane's time, which is the sum of the lane's totals.

@@ -94,7 +94,8 @@ static void write_trace(const char *name, int pid)
     for (int i = 1; i <= 3; i++)
         record_step(s, comm, i);
     assert_int_equal(trace_write(s, under(name), &head), 0);
-    assert_int_equal(trace_write_hta(s, under("hta.json"), &head), 0);
+    head.hta = true;
+    assert_int_equal(trace_write(s, under("hta.json"), &head), 0);
     spans_close(&s);
 }
 

@@ -213,7 +213,8 @@ static int write_traces(struct trainer *t)
         return -1;
     if (mkdir(folder, 0777) && errno != EEXIST)
         return fail("%s: %s", folder, strerror(errno));
-    return trace_write_hta(t->observe.spans, path, &head);
+    head.hta = true;
+    return trace_write(t->observe.spans, path, &head);
 }
 
 static int write_times(struct trainer *t)

@@ -269,6 +269,11 @@ void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS])
     } while (before % 2 || before != get(&l->sequence));
 }
 
+size_t span_most(const struct span_lane *l)
+{
+    return l->size;
+}
+
 uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx)
 {
     uint64_t head = get(&l->head), kept = l->size - 1;

@@ -121,5 +121,7 @@ void spans_since_began(const struct spans *s, uint64_t out[SPAN_KINDS]);
 
 // Calls fn for the records that are kept, oldest first. Returns how many were
 // overwritten. Any thread may call it; it may leave out a few of the oldest.
+// At a time there are at most span_most().
+size_t span_most(const struct span_lane *l);
 typedef void span_visit(void *ctx, const struct span_record *r);
 uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx);

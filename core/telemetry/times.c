@@ -25,48 +25,28 @@ struct edge {
 
 struct edges {
     struct edge *at;
-    size_t n, capacity;
-    uint64_t oldest_ns; // of the lane being read
-    bool any;
+    size_t n;
+    uint64_t oldest_ns; // of the lane being read; UINT64_MAX: no record
 };
 
-static bool is_comm(const struct span_record *r)
-{
-    return !r->is_counter && (r->kind == SPAN_SEND || r->kind == SPAN_RECEIVE ||
-                              r->kind == SPAN_ADD);
-}
-
-static bool is_compute(const struct span_record *r)
-{
-    return !r->is_counter &&
-           (r->kind == SPAN_FORWARD || r->kind == SPAN_BACKWARD ||
-            r->kind == SPAN_UPDATE || r->kind == SPAN_EVALUATE ||
-            r->kind == SPAN_SLOWED);
-}
-
-// A gather is always inside a span that computes.
-static bool is_gather(const struct span_record *r)
-{
-    return !r->is_counter && r->kind == SPAN_GATHER;
-}
+static const struct edge opens[SPAN_KINDS] = {
+    [SPAN_SEND] = {.comm = 1},        [SPAN_RECEIVE] = {.comm = 1},
+    [SPAN_ADD] = {.comm = 1},         [SPAN_FORWARD] = {.compute = 1},
+    [SPAN_BACKWARD] = {.compute = 1}, [SPAN_UPDATE] = {.compute = 1},
+    [SPAN_EVALUATE] = {.compute = 1}, [SPAN_SLOWED] = {.compute = 1},
+    [SPAN_GATHER] = {.gather = 1}, // always inside a span that computes
+};
 
 static void add_edges(void *ctx, const struct span_record *r)
 {
     struct edges *e = ctx;
-    int comm = is_comm(r), compute = is_compute(r), gather = is_gather(r);
-    if (!e->any || r->begin_ns < e->oldest_ns)
+    const struct edge *o = &opens[r->is_counter ? SPAN_OTHER : r->kind];
+    if (r->begin_ns < e->oldest_ns)
         e->oldest_ns = r->begin_ns;
-    e->any = true;
-    if ((!comm && !compute && !gather) || e->n + 2 > e->capacity)
+    if (!o->comm && !o->compute && !o->gather)
         return;
-    e->at[e->n++] = (struct edge){r->begin_ns, comm, compute, gather};
-    e->at[e->n++] = (struct edge){r->end_ns, -comm, -compute, -gather};
-}
-
-static void count_edges(void *ctx, const struct span_record *r)
-{
-    (void)r;
-    *(size_t *)ctx += 2;
+    e->at[e->n++] = (struct edge){r->begin_ns, o->comm, o->compute, o->gather};
+    e->at[e->n++] = (struct edge){r->end_ns, -o->comm, -o->compute, -o->gather};
 }
 
 static int by_time(const void *a, const void *b)
@@ -108,20 +88,19 @@ int times_of(const struct spans *s, struct times *out)
     spans_since_began(s, totals);
     for (int k = 0; k < SPAN_KINDS; k++)
         out->seconds[k] = (double)totals[k] * 1e-9;
+    size_t most = 0;
     for (int i = 0; i < spans_nlanes(s); i++)
-        span_each(spans_at(s, i), count_edges, &e.capacity);
-    if (!e.capacity)
-        return 0;
-    e.at = mem_alloc(e.capacity, sizeof *e.at);
+        most += 2 * span_most(spans_at(s, i));
+    e.at = mem_alloc(most, sizeof *e.at);
     if (!e.at)
         return -1;
     for (int i = 0; i < spans_nlanes(s); i++) {
-        e.any = false;
+        e.oldest_ns = UINT64_MAX;
         uint64_t lost = span_each(spans_at(s, i), add_edges, &e);
-        if (e.any && lost && e.oldest_ns > from_ns)
-            from_ns = e.oldest_ns;
-        if (e.any && e.oldest_ns < first_ns)
+        if (e.oldest_ns < first_ns)
             first_ns = e.oldest_ns;
+        if (lost && e.oldest_ns < UINT64_MAX && e.oldest_ns > from_ns)
+            from_ns = e.oldest_ns;
     }
     qsort(e.at, e.n, sizeof *e.at, by_time);
     sweep(&e, from_ns > first_ns ? from_ns : first_ns, out);
@@ -129,52 +108,18 @@ int times_of(const struct spans *s, struct times *out)
     return 0;
 }
 
-// The share of the time `held` (waiting or moving bytes) in which bytes moved.
-// It is measured on the part of the run whose records are kept, and taken for
-// all of the run. 1 if no lane records communication.
-static double exposed_share(const struct times *t, double held, double all)
-{
-    if (t->comm_s <= 0 || t->kept_s <= 0)
-        return 1;
-    double share = held > 0 ? t->exposed_s / t->kept_s * all / held : 0;
-    return share < 1 ? share : 1;
-}
-
-struct row {
-    const char *kind;
-    double seconds;
-};
-
-enum { HOST_ROWS = 11, GPU_ROWS = 4, ROWS = HOST_ROWS + GPU_ROWS };
-
-static void fill_rows(struct row rows[ROWS], const struct times *t)
+// The part of the time `held` (waiting or moving bytes) in which bytes moved.
+// Its share is measured on the part of the run whose records are kept, and
+// taken for all of the run. All of `held` if no lane records communication.
+static double exposed_of(const struct times *t, double held)
 {
     double all = 0;
     for (int k = 0; k < SPAN_KINDS; k++)
         all += t->seconds[k];
-    const double *s = t->seconds;
-    double held = s[SPAN_READY] + s[SPAN_GATHER] + s[SPAN_WAIT] + s[SPAN_SEND] +
-                  s[SPAN_RECEIVE] + s[SPAN_ADD];
-    double exposed = held * exposed_share(t, held, all);
-    double parts = s[SPAN_BUBBLE] + s[SPAN_JOIN]; // no lane has their messages
-    const struct row filled[ROWS] = {
-        {"data", s[SPAN_DATA]},
-        {"forward", s[SPAN_FORWARD]},
-        {"backward", s[SPAN_BACKWARD]},
-        {"exposed", exposed},
-        {"compress", s[SPAN_COMPRESS]},
-        {"update", s[SPAN_UPDATE]},
-        {"wait", held - exposed + parts},
-        {"checkpoint", s[SPAN_CHECKPOINT]},
-        {"evaluate", s[SPAN_EVALUATE]},
-        {"slowed", s[SPAN_SLOWED]},
-        {"other", s[SPAN_OTHER] + s[SPAN_STEP]},
-        {"gpu_compute", t->gpu.compute},
-        {"gpu_comm", t->gpu.comm},
-        {"gpu_down", t->gpu.down},
-        {"gpu_up", t->gpu.up},
-    };
-    memcpy(rows, filled, sizeof filled);
+    if (t->comm_s <= 0 || t->kept_s <= 0)
+        return held;
+    double share = held > 0 ? t->exposed_s / t->kept_s * all / held : 0;
+    return share < 1 ? held * share : held;
 }
 
 void times_each(const char *out, times_visit *fn, void *ctx)
@@ -192,6 +137,13 @@ void times_each(const char *out, times_visit *fn, void *ctx)
     if (f)
         fclose(f);
 }
+
+struct row {
+    const char *kind;
+    double seconds;
+};
+
+enum { HOST_ROWS = 11, GPU_ROWS = 4, ROWS = HOST_ROWS + GPU_ROWS };
 
 // The times of a process, and those of the run's earlier parts.
 struct sum {
@@ -214,12 +166,32 @@ static void add_earlier(void *ctx, const char *who, const char *kind,
 int times_write(const struct times *t, const char *out, const char *who,
                 bool goes_on)
 {
+    const double *s = t->seconds;
+    double held = s[SPAN_READY] + s[SPAN_GATHER] + s[SPAN_WAIT] + s[SPAN_SEND] +
+                  s[SPAN_RECEIVE] + s[SPAN_ADD];
+    double exposed = exposed_of(t, held);
+    double parts = s[SPAN_BUBBLE] + s[SPAN_JOIN]; // no lane has their messages
+    struct row rows[ROWS] = {
+        {"data", s[SPAN_DATA]},
+        {"forward", s[SPAN_FORWARD]},
+        {"backward", s[SPAN_BACKWARD]},
+        {"exposed", exposed},
+        {"compress", s[SPAN_COMPRESS]},
+        {"update", s[SPAN_UPDATE]},
+        {"wait", held - exposed + parts},
+        {"checkpoint", s[SPAN_CHECKPOINT]},
+        {"evaluate", s[SPAN_EVALUATE]},
+        {"slowed", s[SPAN_SLOWED]},
+        {"other", s[SPAN_OTHER] + s[SPAN_STEP]},
+        {"gpu_compute", t->gpu.compute},
+        {"gpu_comm", t->gpu.comm},
+        {"gpu_down", t->gpu.down},
+        {"gpu_up", t->gpu.up},
+    };
     char path[PATH];
-    struct row rows[ROWS];
     double all = 0;
     if (text_into(path, sizeof path, "%s/breakdown.%s.csv", out, who))
         return -1;
-    fill_rows(rows, t);
     struct sum sum = {.rows = rows, .who = who};
     if (goes_on)
         times_each(out, add_earlier, &sum);

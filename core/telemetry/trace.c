@@ -24,20 +24,14 @@ static const char event_mark[] = "{\"ph\": ", event_time[] = "\"ts\": ";
 struct sheet { // the events of one lane since training began
     uint64_t began_ns;
     struct span_record *at;
-    size_t n, capacity;
+    size_t n;
 };
 
 static void take(void *ctx, const struct span_record *r)
 {
     struct sheet *sheet = ctx;
-    if (sheet->n < sheet->capacity && r->begin_ns >= sheet->began_ns)
+    if (r->begin_ns >= sheet->began_ns)
         sheet->at[sheet->n++] = *r;
-}
-
-static void count(void *ctx, const struct span_record *r)
-{
-    (void)r;
-    ++*(size_t *)ctx;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -54,10 +48,7 @@ static int sheet_open(struct sheet *sheet, const struct span_lane *l,
                       uint64_t began_ns)
 {
     *sheet = (struct sheet){.began_ns = began_ns};
-    span_each(l, count, &sheet->capacity);
-    if (!sheet->capacity)
-        return 0;
-    sheet->at = mem_alloc(sheet->capacity, sizeof *sheet->at);
+    sheet->at = mem_alloc(span_most(l), sizeof *sheet->at);
     if (!sheet->at)
         return -1;
     span_each(l, take, sheet);
@@ -73,9 +64,13 @@ struct out {
     long correlation;
 };
 
-static void begin_event(struct out *o)
+// Begins an event, whose name has two parts.
+static void begin_event(struct out *o, char phase, const char *before,
+                        const char *name)
 {
-    fputs(o->any ? ",\n" : "\n", o->f);
+    fprintf(o->f, "%s%s\"%c\", \"name\": \"%s%s\", \"pid\": %d",
+            o->any ? ",\n" : "\n", event_mark, phase, before, name,
+            o->head->pid);
     o->any = true;
 }
 
@@ -86,23 +81,68 @@ static void put_time(struct out *o, const char *key, uint64_t ns)
             (unsigned)(ns % 1000));
 }
 
-static void put_name(struct out *o, const char *what, int tid, const char *name)
+// The name of a process or of a thread, and its place among the others.
+static void put_labels(struct out *o, const char *what, int tid,
+                       const char *name, int order)
 {
-    begin_event(o);
-    fprintf(o->f,
-            "%s\"M\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, "
-            "\"args\": {\"name\": \"%s\"}}",
-            event_mark, what, o->head->pid, tid, name);
+    begin_event(o, 'M', what, "_name");
+    fprintf(o->f, ", \"tid\": %d, \"args\": {\"name\": \"%s\"}}", tid, name);
+    begin_event(o, 'M', what, "_sort_index");
+    fprintf(o->f, ", \"tid\": %d, \"args\": {\"sort_index\": %d}}", tid, order);
 }
 
-static void put_order(struct out *o, const char *what, int tid, int order)
+// A span, or what a GPU did.
+struct event {
+    const char *before, *name, *category;
+    int tid;
+    uint64_t begin_ns, end_ns;
+};
+
+// Writes all of an event but its arguments.
+static void put_event(struct out *o, const struct event *e)
 {
-    begin_event(o);
-    fprintf(o->f,
-            "%s\"M\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, "
-            "\"args\": {\"sort_index\": %d}}",
-            event_mark, what, o->head->pid, tid, order);
+    begin_event(o, 'X', e->before, e->name);
+    fprintf(o->f, ", \"cat\": \"%s\", \"tid\": %d", e->category, e->tid);
+    put_time(o, "ts", e->begin_ns - o->zero_ns);
+    put_time(o, "dur", e->end_ns - e->begin_ns);
 }
+
+// Writes an event with an index, unless that is -1, and the bytes that it
+// moved, unless these are 0.
+static void put_moving(struct out *o, const struct event *e, const char *label,
+                       int index, double bytes)
+{
+    put_event(o, e);
+    if (index >= 0 || bytes > 0)
+        fputs(", \"args\": {", o->f);
+    if (index >= 0)
+        fprintf(o->f, "\"%s\": %d%s", label, index, bytes > 0 ? ", " : "");
+    if (bytes > 0)
+        fprintf(o->f, "\"bytes\": %.0f", bytes);
+    fputs(index >= 0 || bytes > 0 ? "}}" : "}", o->f);
+}
+
+// Writes a kernel on a stream. HTA expects two events for it: the launch on the
+// host's thread, and the kernel itself.
+static void put_kernel(struct out *o, const struct event *e)
+{
+    const struct event launch = {.before = "",
+                                 .name = "cudaLaunchKernel",
+                                 .category = "cuda_runtime",
+                                 .tid = 1,
+                                 .begin_ns = e->begin_ns,
+                                 .end_ns = e->begin_ns};
+    o->correlation++;
+    put_event(o, &launch);
+    fprintf(o->f, ", \"args\": {\"correlation\": %ld}}", o->correlation);
+    put_event(o, e);
+    fprintf(o->f,
+            ", \"args\": {\"device\": %d, \"stream\": %d, \"correlation\": "
+            "%ld}}",
+            o->head->pid, e->tid, o->correlation);
+}
+
+// ---- what the threads did, by lane
 
 // `index` is a micro-batch in the outer spans of forward and backward, and a
 // layer in the spans inside them.
@@ -149,105 +189,54 @@ static const char *category(enum span_kind kind)
 static void put_counter(struct out *o, const struct span_record *r)
 {
     const char *name = span_counter_name(r->kind);
-    begin_event(o);
-    fprintf(o->f, "%s\"C\", \"name\": \"%s\", \"pid\": %d", event_mark, name,
-            o->head->pid);
+    begin_event(o, 'C', "", name);
     put_time(o, "ts", r->begin_ns - o->zero_ns);
     fprintf(o->f, ", \"args\": {\"%s\": %.9g}}", name, r->value);
 }
 
-static void put_span(struct out *o, int tid, const struct span_record *r)
+static struct event span_event(const struct span_record *r, int tid)
 {
-    begin_event(o);
-    fprintf(
-        o->f,
-        "%s\"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %d, \"tid\": %d",
-        event_mark, span_kind_name(r->kind), category(r->kind), o->head->pid,
-        tid);
-    put_time(o, "ts", r->begin_ns - o->zero_ns);
-    put_time(o, "dur", r->end_ns - r->begin_ns);
-    bool carries = r->value > 0;
-    if (r->index >= 0 || carries)
-        fputs(", \"args\": {", o->f);
-    if (r->index >= 0)
-        fprintf(o->f, "\"%s\": %d%s", index_name(r), r->index,
-                carries ? ", " : "");
-    if (carries)
-        fprintf(o->f, "\"bytes\": %.0f", r->value);
-    fputs(r->index >= 0 || carries ? "}}" : "}", o->f);
+    return (struct event){.before = "",
+                          .name = span_kind_name(r->kind),
+                          .category = category(r->kind),
+                          .tid = tid,
+                          .begin_ns = r->begin_ns,
+                          .end_ns = r->end_ns};
 }
 
 static void put_lane(struct out *o, int tid, const char *name,
                      const struct sheet *sheet)
 {
-    put_name(o, "thread_name", tid, name);
-    put_order(o, "thread_sort_index", tid, tid);
+    put_labels(o, "thread", tid, name, tid);
     for (size_t i = 0; i < sheet->n; i++) {
-        if (sheet->at[i].is_counter)
-            put_counter(o, &sheet->at[i]);
+        const struct span_record *r = &sheet->at[i];
+        const struct event e = span_event(r, tid);
+        if (r->is_counter)
+            put_counter(o, r);
         else
-            put_span(o, tid, &sheet->at[i]);
+            put_moving(o, &e, index_name(r), r->index, r->value);
     }
 }
 
-// A kernel on a stream. HTA expects two events for it: the launch on the host's
-// thread, and the kernel itself.
-struct kernel {
-    const char *before, *name, *category;
-    uint64_t begin_ns, end_ns;
-    int stream;
-};
-
-static void put_kernel(struct out *o, const struct kernel *k)
+static void put_profiler_step(struct out *o, const struct span_record *r)
 {
-    uint64_t begin = k->begin_ns - o->zero_ns;
-    o->correlation++;
-    begin_event(o);
-    fprintf(o->f,
-            "%s\"X\", \"cat\": \"cuda_runtime\", \"name\": "
-            "\"cudaLaunchKernel\", \"pid\": %d, \"tid\": 1",
-            event_mark, o->head->pid);
-    put_time(o, "ts", begin);
-    put_time(o, "dur", 0);
-    fprintf(o->f, ", \"args\": {\"correlation\": %ld}}", o->correlation);
-    begin_event(o);
-    fprintf(o->f,
-            "%s\"X\", \"cat\": \"%s\", \"name\": \"%s%s\", \"pid\": %d, "
-            "\"tid\": %d",
-            event_mark, k->category, k->before, k->name, o->head->pid,
-            k->stream);
-    put_time(o, "ts", begin);
-    put_time(o, "dur", k->end_ns - k->begin_ns);
-    fprintf(o->f,
-            ", \"args\": {\"device\": %d, \"stream\": %d, \"correlation\": "
-            "%ld}}",
-            o->head->pid, k->stream, o->correlation);
+    char name[32];
+    struct event e = span_event(r, 1);
+    snprintf(name, sizeof name, "ProfilerStep#%d", r->index);
+    e.name = name;
+    e.category = "user_annotation";
+    put_event(o, &e);
+    fputs(", \"args\": {}}", o->f);
 }
 
 static void put_span_kernel(struct out *o, int stream,
                             const struct span_record *r)
 {
-    const struct kernel k = {
-        .before = moves_bytes(r->kind) ? "nccl_compat_Kernel:" : "",
-        .name = span_kind_name(r->kind),
-        .category = "kernel",
-        .begin_ns = r->begin_ns,
-        .end_ns = r->end_ns,
-        .stream = stream,
-    };
-    put_kernel(o, &k);
-}
-
-static void put_profiler_step(struct out *o, const struct span_record *r)
-{
-    begin_event(o);
-    fprintf(o->f,
-            "%s\"X\", \"cat\": \"user_annotation\", \"name\": "
-            "\"ProfilerStep#%d\", \"pid\": %d, \"tid\": 1",
-            event_mark, r->index, o->head->pid);
-    put_time(o, "ts", r->begin_ns - o->zero_ns);
-    put_time(o, "dur", r->end_ns - r->begin_ns);
-    fputs(", \"args\": {}}", o->f);
+    struct event e = span_event(r, stream);
+    if (moves_bytes(r->kind))
+        e.before = "nccl_compat_Kernel:";
+    e.category = "kernel";
+    put_kernel(o, &e);
 }
 
 // Kernels of a stream do not nest, so only innermost spans become kernels.
@@ -264,14 +253,14 @@ static void put_stream(struct out *o, int lane, const struct sheet *sheet)
     }
 }
 
-static int put_lanes(struct out *o, const struct spans *s, bool hta)
+static int put_lanes(struct out *o, const struct spans *s)
 {
     for (int i = 0; i < spans_nlanes(s); i++) {
         struct sheet sheet;
         const struct span_lane *l = spans_at(s, i);
         if (sheet_open(&sheet, l, spans_began(s)))
             return -1;
-        if (hta)
+        if (o->head->hta)
             put_stream(o, i, &sheet);
         else
             put_lane(o, i, span_lane_name(l), &sheet);
@@ -282,61 +271,36 @@ static int put_lanes(struct out *o, const struct spans *s, bool hta)
 
 // ---- what the GPU did, by stream
 
-static void put_activity(struct out *o, const struct activity_record *r)
-{
-    const struct kernel k = {
-        .before = "",
-        .name = r->name,
-        .category = r->bytes ? "gpu_memcpy" : "kernel",
-        .begin_ns = r->begin_ns,
-        .end_ns = r->end_ns,
-        .stream = (int)r->stream,
-    };
-    put_kernel(o, &k);
-}
-
-static void put_stream_event(struct out *o, int tid,
-                             const struct activity_record *r)
-{
-    begin_event(o);
-    fprintf(
-        o->f,
-        "%s\"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %d, \"tid\": %d",
-        event_mark, r->name, r->bytes ? "gpu_memcpy" : "kernel", o->head->pid,
-        tid);
-    put_time(o, "ts", r->begin_ns - o->zero_ns);
-    put_time(o, "dur", r->end_ns - r->begin_ns);
-    if (r->bytes)
-        fprintf(o->f, ", \"args\": {\"bytes\": %llu}",
-                (unsigned long long)r->bytes);
-    fputs("}", o->f);
-}
-
-static void put_device(struct out *o, uint64_t began_ns, bool hta)
+static void put_device(struct out *o, uint64_t began_ns)
 {
     const struct activity_record *r = o->head->activity;
+    bool hta = o->head->hta;
     int tid = SPAN_LANES - 1;
     for (size_t i = 0; i < o->head->nactivity; i++, r++) {
         char name[48];
         if (i == 0 || r[-1].stream != r->stream) {
             snprintf(name, sizeof name, "GPU stream %u", r->stream);
             tid++;
-            if (!hta) {
-                put_name(o, "thread_name", tid, name);
-                put_order(o, "thread_sort_index", tid, tid);
-            }
+            if (!hta)
+                put_labels(o, "thread", tid, name, tid);
         }
         if (r->begin_ns < began_ns)
             continue;
+        const struct event e = {.before = "",
+                                .name = r->name,
+                                .category = r->bytes ? "gpu_memcpy" : "kernel",
+                                .tid = hta ? (int)r->stream : tid,
+                                .begin_ns = r->begin_ns,
+                                .end_ns = r->end_ns};
         if (hta)
-            put_activity(o, r);
+            put_kernel(o, &e);
         else
-            put_stream_event(o, tid, r);
+            put_moving(o, &e, "", -1, (double)r->bytes);
     }
 }
 
-static int write_file(const struct spans *s, const char *path,
-                      const struct trace_head *head, bool hta)
+int trace_write(const struct spans *s, const char *path,
+                const struct trace_head *head)
 {
     struct out o = {.head = head, .zero_ns = spans_zero(s)};
     char next[PARTS_PATH];
@@ -345,17 +309,16 @@ static int write_file(const struct spans *s, const char *path,
     o.f = file_create(next);
     if (!o.f)
         return -1;
-    if (hta)
+    if (head->hta)
         fprintf(o.f,
                 "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": %d}, "
                 "\"traceEvents\": [",
                 head->pid);
     else
         fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", o.f);
-    put_name(&o, "process_name", 0, head->name);
-    put_order(&o, "process_sort_index", 0, head->pid);
-    int rc = put_lanes(&o, s, hta);
-    put_device(&o, spans_began(s), hta);
+    put_labels(&o, "process", 0, head->name, head->pid);
+    int rc = put_lanes(&o, s);
+    put_device(&o, spans_began(s));
     fputs("\n]}\n", o.f);
     if (file_close(o.f, path))
         rc = -1;
@@ -364,18 +327,6 @@ static int write_file(const struct spans *s, const char *path,
     if (rc)
         unlink(next);
     return rc;
-}
-
-int trace_write(const struct spans *s, const char *path,
-                const struct trace_head *head)
-{
-    return write_file(s, path, head, false);
-}
-
-int trace_write_hta(const struct spans *s, const char *path,
-                    const struct trace_head *head)
-{
-    return write_file(s, path, head, true);
 }
 
 // Copies a line without its comma if it is an event.

@@ -25,20 +25,18 @@ struct trace_head {
     // thread.
     const struct activity_record *activity;
     size_t nactivity;
+    // The form that HTA reads: the kernels of the GPU, if they were recorded.
+    // Else each lane becomes a stream of a device, and each innermost span a
+    // kernel with its launch. Communication is then called
+    // nccl_compat_Kernel:NAME, since HTA takes only names that match
+    // ^nccl.*Kernel for communication.
+    bool hta;
 };
 
 // Writes all lanes to a temporary file, then renames it to `path`. Times count
 // from spans_zero(). 0, or -1 after fail().
 int trace_write(const struct spans *s, const char *path,
                 const struct trace_head *head);
-
-// The same in the form that HTA reads: the kernels of the GPU, if they were
-// recorded. Else each lane becomes a stream of a device, and each innermost
-// span a kernel with its launch. Communication is then called
-// nccl_compat_Kernel:NAME, since HTA takes only names that match ^nccl.*Kernel
-// for communication. 0, or -1 after fail().
-int trace_write_hta(const struct spans *s, const char *path,
-                    const struct trace_head *head);
 
 // Adds OUT/trace.*.json to the events of OUT/trace.json, and removes the parts.
 // With `servers`, also the parts of servers, which must have ended. 0, or -1

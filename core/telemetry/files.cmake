@@ -1,10 +1,6 @@
 # NVTX is a header of the CUDA toolkit.
-set(telemetry_nvtx_files)
 if(CUDA_BUILT)
   find_path(NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  if(NVTX_INCLUDE)
-    set(telemetry_nvtx_files core/telemetry/range.c)
-  endif()
 endif()
 lockstep_library(telemetry
   FILES core/telemetry/activity.c core/telemetry/align.c core/telemetry/cell.c
@@ -12,9 +8,8 @@ lockstep_library(telemetry
         core/telemetry/nvml.c core/telemetry/trace_parts.c core/telemetry/sampler.c
         core/telemetry/shares.c core/telemetry/span.c core/telemetry/steps.c
         core/telemetry/tfevents.c core/telemetry/times.c core/telemetry/trace.c
-        ${telemetry_nvtx_files}
   LINKS base PkgConfig::CJSON Threads::Threads ${CMAKE_DL_LIBS} m)
-if(telemetry_nvtx_files)
+if(CUDA_BUILT AND NVTX_INCLUDE)
   target_compile_definitions(telemetry PRIVATE LOCKSTEP_NVTX)
   target_include_directories(telemetry SYSTEM PRIVATE ${NVTX_INCLUDE})
   lockstep_test(nvtx LINKS telemetry)

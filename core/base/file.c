@@ -213,6 +213,25 @@ int file_replace_text(const char *path, const char *text)
     return file_replace(path, &piece, 1);
 }
 
+FILE *file_next(const char *path)
+{
+    char next[PATH_MAX];
+    return text_into(next, sizeof next, "%s.next", path) ? NULL
+                                                         : file_create(next);
+}
+
+int file_finish(FILE *f, const char *path, int rc)
+{
+    char next[PATH_MAX];
+    if (file_close(f, path) || text_into(next, sizeof next, "%s.next", path))
+        rc = -1;
+    if (!rc && rename(next, path))
+        rc = fail("%s: %s", path, strerror(errno));
+    if (rc)
+        unlink(next);
+    return rc ? -1 : 0;
+}
+
 int file_make_folder(const char *path)
 {
     char part[PATH_MAX];

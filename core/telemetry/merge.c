@@ -8,10 +8,10 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "telemetry/cell.h"
 #include "telemetry/trace_parts.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -37,9 +37,10 @@ static void part_next(struct part *p)
     p->step = INT_MAX;
 }
 
-// Opens a file with rows of a rank, if it is there. Copies its header to `to`,
-// unless that is NULL.
-static int part_open(struct part *p, const char *path, int rank, FILE *to)
+// Opens a file with rows of a rank, if it is there. Copies its header, unless
+// there is one already.
+static int part_open(struct part *p, const char *path, int rank,
+                     char header[LINE])
 {
     p->rank = rank;
     p->step = INT_MAX;
@@ -48,29 +49,30 @@ static int part_open(struct part *p, const char *path, int rank, FILE *to)
     p->file = file_open_here(path);
     if (!p->file)
         return -1;
-    if (fgets(p->line, sizeof p->line, p->file) && to)
-        fputs(p->line, to);
+    if (fgets(p->line, sizeof p->line, p->file) && !*header)
+        strcpy(header, p->line);
     part_next(p);
     return 0;
 }
 
-// Opens the parts of all ranks, if there are any. A rank without one, which has
-// ended before an earlier merge, has its rows in the whole file.
+// Opens the parts of all ranks. If there are any, a rank without one, which has
+// ended before an earlier merge, has its rows in the whole file. Returns how
+// many parts there are, or -1 after fail().
 static int parts_open(struct part *parts, int world, const char *out,
-                      const char *whole, FILE *to, bool *any)
+                      const char *whole, char header[LINE])
 {
     char path[PATH];
-    *any = false;
+    int n = 0;
     for (int r = 0; r < world; r++) {
         if (text_into(path, sizeof path, "%s/steps.%d.csv", out, r) ||
-            part_open(&parts[r], path, r, *any ? NULL : to))
+            part_open(&parts[r], path, r, header))
             return -1;
-        *any |= parts[r].file != NULL;
+        n += parts[r].file != NULL;
     }
-    for (int r = 0; *any && r < world; r++)
-        if (!parts[r].file && part_open(&parts[r], whole, r, NULL))
+    for (int r = 0; n > 0 && r < world; r++)
+        if (!parts[r].file && part_open(&parts[r], whole, r, header))
             return -1;
-    return 0;
+    return n;
 }
 
 static void merge_rows(struct part *parts, int world, FILE *to)
@@ -92,44 +94,36 @@ static void merge_rows(struct part *parts, int world, FILE *to)
 
 int steps_merge(const char *out, int world)
 {
-    char next[PATH], path[PATH];
+    char path[PATH], header[LINE] = "";
     if (world == 1)
         return 0;
-    if (text_into(path, sizeof path, "%s/steps.csv", out) ||
-        text_into(next, sizeof next, "%s/steps.csv.next", out))
+    if (text_into(path, sizeof path, "%s/steps.csv", out))
         return -1;
     struct part *parts = mem_alloc((size_t)world, sizeof *parts);
-    FILE *to = file_create(next);
-    int rc = -1;
-    bool any = false;
     if (!parts)
-        goto close_to;
-    if (!to)
-        goto close_to;
-    rc = parts_open(parts, world, out, path, to, &any);
-    if (!rc)
+        return -1;
+    int n = parts_open(parts, world, out, path, header);
+    FILE *to = n > 0 ? file_next(path) : NULL;
+    int rc = n < 0 || (n > 0 && !to) ? -1 : 0;
+    if (to) {
+        fputs(header, to);
         merge_rows(parts, world, to);
+    }
     for (int r = 0; r < world; r++) {
-        if (!rc && parts[r].file && !feof(parts[r].file)) // so it is kept
+        if (to && parts[r].file && !feof(parts[r].file)) // so it is kept
             rc = fail("%s: the rows of rank %d cannot be read to their end",
                       path, r);
         if (parts[r].file)
             fclose(parts[r].file);
     }
-close_to:
-    if (to && file_close(to, path))
-        rc = -1;
     mem_free(parts);
-    if (rc || !any) { // nothing to merge: it was done before
-        unlink(next);
+    if (!to) // nothing to merge: it was done before
         return rc;
-    }
-    if (rename(next, path))
-        return fail("%s: %s", path, strerror(errno));
-    return parts_drop_csv(out, "steps", world);
+    return file_finish(to, path, rc) || parts_drop_csv(out, "steps", world) ? -1
+                                                                            : 0;
 }
 
-struct timed { // one step of a rank; later the mean of a round
+struct timed { // one step of a rank
     int rank, round;
     double s;
 };
@@ -232,49 +226,29 @@ static int by_round(const void *a, const void *b)
     return (x->round > y->round) - (x->round < y->round);
 }
 
-// Replaces the steps of each rank and round by one, their mean. Returns how
-// many remain.
-static size_t join_rounds(struct timed *t, size_t n)
-{
-    size_t left = 0;
-    qsort(t, n, sizeof *t, by_round);
-    for (size_t i = 0, end; i < n; i = end) {
-        struct timed one = t[i];
-        for (end = i + 1; end < n && !by_round(&t[i], &t[end]); end++)
-            one.s += t[end].s;
-        one.s /= (double)(end - i);
-        t[left++] = one;
-    }
-    return left;
-}
-
-static int by_rank(const void *a, const void *b)
-{
-    const struct timed *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return (x->s > y->s) - (x->s < y->s);
-}
-
-// The median of the times of a rank, which are in ascending order.
-static double middle(const struct timed *t, size_t n)
-{
-    return (t[(n - 1) / 2].s + t[n / 2].s) / 2;
-}
-
 // The step time that gives the job's rate. A worker's rate is that of its
-// median step. The job's rate is the sum of its workers' rates, in steps of one
-// worker. Under bsp all workers' steps are equally long.
+// median step, where the steps of a round count as one, their mean. The job's
+// rate is the sum of its workers' rates, in steps of one worker. Under bsp all
+// workers' steps are equally long. -1 after fail().
 static double pace(struct timed *t, size_t n)
 {
-    double rate = 0;
-    int ranks = 0;
-    qsort(t, n, sizeof *t, by_rank);
-    for (size_t i = 0, end; i < n; i = end, ranks++) {
-        for (end = i; end < n && t[end].rank == t[i].rank; end++)
-            ;
-        rate += 1 / middle(&t[i], end - i);
+    double rate = 0, *means = mem_alloc(n, sizeof *means);
+    int ranks = 0, rounds = 0;
+    if (!means)
+        return -1;
+    qsort(t, n, sizeof *t, by_round);
+    for (size_t i = 0, end; i < n; i = end) {
+        double s = t[i].s;
+        for (end = i + 1; end < n && !by_round(&t[i], &t[end]); end++)
+            s += t[end].s;
+        means[rounds++] = s / (double)(end - i);
+        if (end < n && t[end].rank == t[i].rank)
+            continue;
+        rate += 1 / median(means, rounds);
+        rounds = 0;
+        ranks++;
     }
+    mem_free(means);
     return ranks / rate;
 }
 
@@ -300,10 +274,10 @@ int steps_summarise(const char *out, int every, struct steps_summary *sum)
     sum->mean_step_s /= (double)r.ntimed;
     sum->mean_bubble_s /= (double)r.ntimed;
     if (r.ntimed) {
-        sum->median_step_s = pace(r.timed, join_rounds(r.timed, r.ntimed));
+        sum->median_step_s = pace(r.timed, r.ntimed);
         sum->tokens_per_s =
             (double)sum->tokens / sum->steps / sum->median_step_s;
     }
     free(r.timed);
-    return rc;
+    return sum->median_step_s < 0 ? -1 : rc;
 }

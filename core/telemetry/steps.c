@@ -109,7 +109,7 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     } else {
         s->restarts = restarts;
     }
-    return ferror(from) || ferror(to) ? -1 : 0;
+    return ferror(from) ? fail("%s: cannot be read to its end", s->path) : 0;
 }
 
 // Opens the file with the rows of the run so far: this rank's own file, or
@@ -138,42 +138,31 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
     if (!s)
         return -1;
     const char *slash = strrchr(dir, '/');
-    char next[PATH];
+    FILE *to, *old = NULL;
     s->rank = rank;
     s->restarts = restarts;
     *time_s = 0;
     if (cell_write(s->run, sizeof s->run, slash ? slash + 1 : dir) ||
         text_into(s->backend, sizeof s->backend, "%s", backend) ||
-        file_path(s->path, dir, rank, world) ||
-        text_into(next, sizeof next, "%s.next", s->path))
+        file_path(s->path, dir, rank, world) || !(to = file_next(s->path)))
         goto drop;
-    s->file = file_create(next);
-    if (!s->file)
-        goto drop;
-    fputs(header, s->file);
-    FILE *old = NULL;
-    if ((keep > 0 || restarts) && open_old(s, dir, &old)) {
-        unlink(next);
-        goto drop;
-    }
-    int rc = old ? copy_rows(s, old, s->file, keep, joined, time_s) : 0;
-    if (!old && joined) // its rows, if there were any, are not here
-        s->lost = keep;
-    if (old)
+    fputs(header, to);
+    int rc = keep > 0 || restarts ? open_old(s, dir, &old) : 0;
+    if (old) {
+        rc = copy_rows(s, old, to, keep, joined, time_s);
         fclose(old);
-    if (rc || fflush(s->file) || rename(next, s->path)) {
-        fail("%s: %s", s->path, strerror(errno));
-        unlink(next);
-        goto drop;
+    } else if (joined) { // its rows, if there were any, are not here
+        s->lost = keep;
     }
-    if (rank == 0 && drop_others(dir, world))
+    if (file_finish(to, s->path, rc) || (rank == 0 && drop_others(dir, world)))
+        goto drop;
+    s->file = file_append(s->path);
+    if (!s->file)
         goto drop;
     setvbuf(s->file, NULL, _IOLBF, LINE); // each row reaches the file at once
     *out = s;
     return 0;
 drop:
-    if (s->file)
-        fclose(s->file);
     mem_free(s);
     return -1;
 }

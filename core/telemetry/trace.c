@@ -14,10 +14,9 @@
 #include "telemetry/span.h"
 #include "telemetry/trace_parts.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char event_mark[] = "{\"ph\": ", event_time[] = "\"ts\": ";
 
@@ -303,10 +302,7 @@ int trace_write(const struct spans *s, const char *path,
                 const struct trace_head *head)
 {
     struct out o = {.head = head, .zero_ns = spans_zero(s)};
-    char next[PARTS_PATH];
-    if (text_into(next, sizeof next, "%s.next", path))
-        return -1;
-    o.f = file_create(next);
+    o.f = file_next(path);
     if (!o.f)
         return -1;
     if (head->hta)
@@ -320,13 +316,7 @@ int trace_write(const struct spans *s, const char *path,
     int rc = put_lanes(&o, s);
     put_device(&o, spans_began(s));
     fputs("\n]}\n", o.f);
-    if (file_close(o.f, path))
-        rc = -1;
-    if (!rc && rename(next, path))
-        rc = fail("%s: %s", path, strerror(errno));
-    if (rc)
-        unlink(next);
-    return rc;
+    return file_finish(o.f, path, rc);
 }
 
 // Copies a line without its comma if it is an event.
@@ -335,15 +325,14 @@ static void copy_events(struct parts *p, char *line)
     size_t n = strcspn(line, "\n");
     const char *ts = strstr(line, event_time);
     if (strncmp(line, event_mark, sizeof event_mark - 1) ||
-        (p->cut && ts &&
-         strtod(ts + strlen(event_time), NULL) > p->until_s * 1e6))
+        (ts && strtod(ts + strlen(event_time), NULL) > p->until_s * 1e6))
         return;
     if (line[n - 1] == ',')
         n--;
     fprintf(p->to, "%s%.*s", p->lines++ ? ",\n" : "\n", (int)n, line);
 }
 
-static int merge(const char *out, bool servers, bool cut, double until_s)
+static int merge(const char *out, bool servers, double until_s)
 {
     struct parts p = {
         .name = "trace",
@@ -351,7 +340,6 @@ static int merge(const char *out, bool servers, bool cut, double until_s)
         .before = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [",
         .after = "\n]}\n",
         .servers = servers,
-        .cut = cut,
         .until_s = until_s,
         .copy = copy_events,
     };
@@ -360,10 +348,10 @@ static int merge(const char *out, bool servers, bool cut, double until_s)
 
 int trace_merge(const char *out, bool servers)
 {
-    return merge(out, servers, false, 0);
+    return merge(out, servers, INFINITY);
 }
 
 int trace_cut(const char *out, double until_s)
 {
-    return merge(out, false, true, until_s);
+    return merge(out, false, until_s);
 }

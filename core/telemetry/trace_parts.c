@@ -1,5 +1,4 @@
-// trace_parts.c - merges many small files into one: writes a temporary file,
-// then renames it.
+// trace_parts.c - merges many small files into one, which replaces the old one.
 
 #include "telemetry/trace_parts.h"
 
@@ -8,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,10 +43,8 @@ static int copy_file(struct parts *p, const char *path)
 static int write_whole(struct parts *p, const char *out, const char *whole,
                        struct dirent **files, int n)
 {
-    char path[PARTS_PATH], next[PARTS_PATH];
-    if (text_into(next, sizeof next, "%s.next", whole))
-        return -1;
-    p->to = file_create(next);
+    char path[PARTS_PATH];
+    p->to = file_next(whole);
     if (!p->to)
         return -1;
     fputs(p->before, p->to);
@@ -57,13 +55,7 @@ static int write_whole(struct parts *p, const char *out, const char *whole,
                  copy_file(p, path);
     }
     fputs(p->after, p->to);
-    if (file_close(p->to, whole))
-        rc = -1;
-    if (!rc && rename(next, whole))
-        rc = fail("%s: %s", whole, strerror(errno));
-    if (rc)
-        unlink(next);
-    return rc ? -1 : 0;
+    return file_finish(p->to, whole, rc);
 }
 
 int parts_merge(struct parts *p, const char *out)
@@ -77,7 +69,7 @@ int parts_merge(struct parts *p, const char *out)
         return fail("%s: %s", out, strerror(errno));
     for (int i = 0; i < n; i++)
         found += is_part(p, files[i]->d_name);
-    if (found || (p->cut && access(whole, F_OK) == 0))
+    if (found || (isfinite(p->until_s) && access(whole, F_OK) == 0))
         rc = write_whole(p, out, whole, files, n);
     for (int i = 0; i < n; i++) {
         if (found && !rc && is_part(p, files[i]->d_name) &&
@@ -96,7 +88,7 @@ static void copy_row(struct parts *p, char *line)
     if (!strchr(line, '\n'))
         return;
     bool header = line[0] >= 'a' && line[0] <= 'z' && strstr(line, "rank");
-    bool late = p->cut && !header && strtod(line, NULL) > p->until_s;
+    bool late = !header && strtod(line, NULL) > p->until_s;
     if ((p->lines++ == 0 || !header) && !late)
         fputs(line, p->to);
 }
@@ -112,18 +104,19 @@ static int merge_csv(struct parts p, const char *out, const char *name)
 
 int parts_merge_csv(const char *out, const char *name, bool servers)
 {
-    return merge_csv((struct parts){.servers = servers}, out, name);
+    return merge_csv((struct parts){.servers = servers, .until_s = INFINITY},
+                     out, name);
 }
 
 int parts_cut_csv(const char *out, const char *name, double until_s)
 {
-    return merge_csv((struct parts){.cut = true, .until_s = until_s}, out,
-                     name);
+    return merge_csv((struct parts){.until_s = until_s}, out, name);
 }
 
 int parts_renew_csv(const char *out, const char *name)
 {
-    return merge_csv((struct parts){.replace = true}, out, name);
+    return merge_csv((struct parts){.replace = true, .until_s = INFINITY}, out,
+                     name);
 }
 
 int parts_drop_csv(const char *out, const char *name, int world)

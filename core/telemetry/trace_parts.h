@@ -13,8 +13,8 @@ struct parts {
     const char *before, *after; // text before and after all lines
     bool servers;               // also parts of servers (NAME.s0.csv)
     bool replace;               // drop the lines that the whole file has
-    bool cut; // copy() drops lines after until_s, also of the whole file
-    double until_s;
+    double until_s;             // copy() drops later lines, also of the whole
+                                // file; INFINITY: it drops none
     // Copies a line of a part to `to`, or drops it. May count in `lines`.
     void (*copy)(struct parts *p, char *line);
     FILE *to;

@@ -36,12 +36,9 @@ static int texts_of(const cJSON *question, char *texts[WORDS])
 
 // ---- a run, and the links
 
-static void add_setting(void *ctx, const char *key, const char *value,
-                        bool is_number, bool shared)
+static void add_setting(void *ctx, const struct key *k, const char *value)
 {
-    (void)is_number;
-    (void)shared;
-    cJSON_AddStringToObject(ctx, key, value);
+    cJSON_AddStringToObject(ctx, k->name, value);
 }
 
 static int about_run(struct forecasts *f, int n, char **words, cJSON *out)

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "base/secret.h"
 #include "config/backends.h"
+#include "config/keys.h"
 #include "launch/argv.h"
 #include "launch/cores.h"
 #include "launch/hosts.h"
@@ -191,13 +192,10 @@ struct words {
     bool full;
 };
 
-static void add_setting(void *ctx, const char *key, const char *value,
-                        bool is_number, bool shared)
+static void add_setting(void *ctx, const struct key *k, const char *value)
 {
     struct words *w = ctx;
-    (void)is_number;
-    (void)shared;
-    w->full = w->full || argv_add(w->a, "%s=%s", key, value);
+    w->full = w->full || argv_add(w->a, "%s=%s", k->name, value);
 }
 
 // Adds the user's settings and, behind "--", the launcher's for all workers.

@@ -1,8 +1,7 @@
 // test_config_files.c - reads settings from INI files and run.json, and writes
 // them.
 
-#include "config/ini.h"
-#include "config/json.h"
+#include "config/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,13 +74,11 @@ struct words {
     int n, shared;
 };
 
-static void collect(void *ctx, const char *key, const char *value, bool number,
-                    bool shared)
+static void collect(void *ctx, const struct key *k, const char *value)
 {
     struct words *w = ctx;
-    (void)number;
-    assert_true(asprintf(&w->at[w->n++], "%s=%s", key, value) > 0);
-    w->shared += shared;
+    assert_true(asprintf(&w->at[w->n++], "%s=%s", k->name, value) > 0);
+    w->shared += !k->local;
 }
 
 // Parsing the output of config_each() gives the same run.

@@ -15,15 +15,12 @@
 
 enum { FORMAT = 3 };
 
-static void add_setting(void *ctx, const char *key, const char *value,
-                        bool is_number, bool shared)
+static void add_setting(void *ctx, const struct key *k, const char *value)
 {
-    struct manifest *m = ctx;
-    (void)shared;
-    if (is_number)
-        manifest_number(m, key, strtod(value, NULL));
+    if (key_is_number(k))
+        manifest_number(ctx, k->name, strtod(value, NULL));
     else
-        manifest_text(m, key, value);
+        manifest_text(ctx, k->name, value);
 }
 
 static void add_settings(struct manifest *m, const struct about *a)

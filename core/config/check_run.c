@@ -60,9 +60,7 @@ static int check_transport(const struct backend *b,
 {
     const struct key *k = key_find(&run_keys, "transport");
     char list[64] = "auto";
-    if (s->transport == TRANSPORT_AUTO)
-        return 0;
-    if (backend_takes(b, k->name, s))
+    if (s->transport == TRANSPORT_AUTO || backend_takes(b, k->name, s))
         return 0;
     for (int i = 1; k->words[i]; i++)
         if (b->transports & 1u << i)
@@ -168,12 +166,140 @@ static int check_pace(const struct run *r, const struct backend *b)
     return 0;
 }
 
+// ---- who draws batches, and who updates
+
+bool config_takes_mistake(const struct run *r, const struct backend *b)
+{
+    bool owner = b->traffic == TRAFFIC_OWNER;
+    switch (r->settings.mistake.kind) {
+    case MISTAKE_SAME_SEED:
+        return b->launch != LAUNCH_ALONE && !owner;
+    case MISTAKE_TWO_UPDATES:
+    case MISTAKE_LOCAL_CLIP:
+        return !b->servers && !b->shards && !b->apart && !owner &&
+               b->traffic != TRAFFIC_OWN;
+    default:
+        return true;
+    }
+}
+
+static int check_mistake(const struct run *r, const struct backend *b)
+{
+    char text[CONFIG_PATH];
+    if (config_takes_mistake(r, b))
+        return 0;
+    config_mistake(r, text);
+    if (r->settings.mistake.kind != MISTAKE_SAME_SEED)
+        return fail("%s needs workers that each update with the sum of all "
+                    "gradients in every step; try: sync=ring",
+                    text);
+    if (b->launch == LAUNCH_ALONE)
+        return fail("%s is a mistake of several workers; try: sync=ring", text);
+    return fail("%s: with sync=%s worker 0 draws the batches of all; try: "
+                "sync=ring",
+                text, b->name);
+}
+
+// Refuses update rules that need the norms of whole tensors, if the worker or
+// server that updates may have parts of them, or updates by another function.
+static int check_layers(const struct run *r, const struct backend *b)
+{
+    const char *rule = config_word(r, "optimizer");
+    if (strcmp(rule, "lars") && strcmp(rule, "lamb"))
+        return 0;
+    if (b->servers || b->shards || b->traffic == TRAFFIC_OWNER)
+        return fail("optimizer=%s needs the norms of whole tensors, which "
+                    "sync=%s does not compute; try: sync=ring, or "
+                    "optimizer=adamw",
+                    rule, b->name);
+    if (mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1)
+        return fail("optimizer=%s needs whole tensors and models; try: a mesh "
+                    "without stages and slices, or optimizer=adamw",
+                    rule);
+    if (strcmp(r->device, "cpu"))
+        return fail(
+            "optimizer=%s has no kernel for device=%s; try: device=cpu, "
+            "or optimizer=adamw",
+            rule, r->device);
+    return 0;
+}
+
+// Refuses a file for a state that is not updated piece by piece in host memory.
+static int check_offload(const struct run *r, const struct backend *b)
+{
+    const char *rule = config_word(r, "optimizer");
+    if (!r->settings.offload)
+        return 0;
+    if (!strcmp(rule, "lars") || !strcmp(rule, "lamb"))
+        return fail("offload=disk: optimizer=%s needs the norms of whole "
+                    "tensors, and the file gives parts of them; try: "
+                    "optimizer=adamw",
+                    rule);
+    if (!strcmp(rule, "sgd") && (r->momentum <= 0 || config_moves_momentum(r)))
+        return fail(
+            "offload=disk: optimizer=sgd without momentum has no state; "
+            "try: leave it out");
+    if (strcmp(r->device, "cpu") && !b->shards)
+        return fail(
+            "offload=disk: with device=%s only sync=zero updates in the "
+            "host's memory; try: sync=zero",
+            r->device);
+    if (!*r->out)
+        return fail(
+            "offload=disk: the file needs a run's folder; try: out=DIR");
+    return 0;
+}
+
+// ---- GPUs
+
+// Refuses attention=cudnn with settings for which cuDNN has no attention
+// kernels, or would compute something else than our kernels and the CPU.
+static int check_cudnn(const struct run *r, bool gpu)
+{
+    if (!gpu)
+        return fail("attention=cudnn is for GPUs; try: device=cuda, or "
+                    "attention=ours");
+    if (config_format(r) == DTYPE_F32)
+        return fail("attention=cudnn computes in 16 bits, precision=%s; try: "
+                    "precision=bf16, or attention=ours",
+                    config_word(r, "precision"));
+    if (r->dropout > 0)
+        return fail("attention=cudnn draws other random numbers than all other "
+                    "ways, so dropout=%g would drop other weights; try: "
+                    "dropout=0, or attention=ours",
+                    r->dropout);
+    if (mesh_pieces(&r->mesh) > 1)
+        return fail("attention=cudnn computes whole sequences, and mesh= "
+                    "divides them (cp); try: attention=ours");
+    return 0;
+}
+
+// Refuses settings that only a GPU, or a library of GPUs, has.
+static int check_gpu(const struct run *r)
+{
+    bool gpu = strcmp(r->device, "cpu") != 0;
+    if (r->profile.count > 0 && !gpu)
+        return fail("profile=%d:%d is for a profiler of GPUs, and device=cpu "
+                    "has none; try: trace=on, or device=cuda",
+                    r->profile.from, r->profile.count);
+    if (r->tune > 0 && !gpu)
+        return fail("tune=%d measures algorithms of a GPU's library; try: "
+                    "device=cuda, or leave it out",
+                    r->tune);
+    if (r->settings.ctas > 0 && !gpu)
+        return fail("ctas=%d is a setting of NCCL, which needs GPUs; try: "
+                    "device=cuda, or leave it out",
+                    r->settings.ctas);
+    if (r->kernels && (!gpu || r->trace == TRACE_OFF || r->out[0] == '\0'))
+        return fail("kernels=1 records a GPU's kernels in the trace; try: "
+                    "device=cuda trace=on out=DIR");
+    return r->attention == ATTENTION_CUDNN ? check_cudnn(r, gpu) : 0;
+}
+
 int config_check(const struct run *r)
 {
-    const struct backend *b = backend_row(r->sync);
+    const struct backend *b = backend_find(r->sync);
     const struct sync_mistake *own = &r->settings.mistake;
-    if (!b)
-        return -1;
     if (r->min_lr > r->lr)
         return fail("min_lr=%g is above lr=%g; try: min_lr=%g", r->min_lr,
                     r->lr, r->lr / 20);
@@ -185,8 +311,9 @@ int config_check(const struct run *r)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,
                     (r->channels / r->heads + 1) * r->heads);
-    if (config_check_mesh(r, b) || check_pace(r, b) || config_check_way(r, b) ||
-        config_check_squeeze(r) || config_check_gpu(r))
+    if (config_check_mesh(r, b) || check_pace(r, b) || check_mistake(r, b) ||
+        check_layers(r, b) || check_offload(r, b) || config_check_squeeze(r) ||
+        check_gpu(r))
         return -1;
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");

@@ -5,7 +5,6 @@
 
 #include "base/base.h"
 #include "config/backends.h"
-#include "config/keys.h"
 
 #include <string.h>
 
@@ -16,12 +15,7 @@ enum { LEAST_LEVELS = 12 };
 
 static const char *name_of(const struct run *r)
 {
-    return key_find(&run_keys, "squeeze")->words[r->settings.squeeze];
-}
-
-static bool is_asked(const struct run *r, const char *key)
-{
-    return r->asked[key_find(&run_keys, key) - run_keys.rows];
+    return config_word(r, "squeeze");
 }
 
 static const struct {
@@ -52,7 +46,7 @@ static int check_own_keys(const struct run *r)
     bool none = r->settings.squeeze == SQUEEZE_NONE;
     for (int i = 0; i < OWN_KEYS; i++) {
         const char *key = own_keys[i].key, *of = own_keys[i].of;
-        if (!is_asked(r, key) || config_squeeze_takes(r, key))
+        if (!config_asked(r, key) || config_squeeze_takes(r, key))
             continue;
         return fail("%s= is a setting of squeeze=%s; try: %s%.*s%s", key, of,
                     none ? "squeeze=" : "", none ? (int)strcspn(of, ",") : 0,
@@ -76,7 +70,7 @@ static int check_travel(const struct run *r)
                     "own_norm=0",
                     name_of(r));
     for (int i = 0; config_sum_keys[i]; i++)
-        if (is_asked(r, config_sum_keys[i]))
+        if (config_asked(r, config_sum_keys[i]))
             return fail("%s= is for sums of whole gradients, and squeeze=%s "
                         "exchanges messages; try: leave it out",
                         config_sum_keys[i], name_of(r));
@@ -114,7 +108,7 @@ static int check_momentum(const struct run *r)
 {
     if (!r->settings.momentum_correction)
         return 0;
-    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    const char *rule = config_word(r, "optimizer");
     if (strcmp(rule, "sgd") || r->momentum <= 0)
         return fail("momentum_correction=1 moves the momentum of SGD to the "
                     "workers; try: optimizer=sgd with momentum=0.9");
@@ -133,14 +127,14 @@ bool config_moves_momentum(const struct run *r)
 // DeMo is a rule of its own.
 static int check_demo(const struct run *r)
 {
-    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    const char *rule = config_word(r, "optimizer");
     if (r->settings.squeeze != SQUEEZE_DEMO)
         return 0;
     if (strcmp(rule, "sgd"))
         return fail("squeeze=demo is a rule of its own: SGD by signs, with a "
                     "momentum of each worker; try: optimizer=sgd with "
                     "momentum=0.999");
-    if (is_asked(r, "clip") && r->clip > 0)
+    if (config_asked(r, "clip") && r->clip > 0)
         return fail("clip=%g: squeeze=demo updates by signs, which have no "
                     "length to clip; try: leave it out",
                     r->clip);
@@ -150,7 +144,7 @@ static int check_demo(const struct run *r)
 // 1-bit Adam begins as AdamW, and then compresses its first moment.
 static int check_freeze(const struct run *r)
 {
-    const char *rule = key_find(&run_keys, "optimizer")->words[r->optimizer];
+    const char *rule = config_word(r, "optimizer");
     const struct sync_settings *set = &r->settings;
     if (!set->freeze)
         return 0;
@@ -175,11 +169,10 @@ static int check_freeze(const struct run *r)
 }
 
 // Refuses what servers do not do with messages.
-static int check_servers(const struct run *r)
+static int check_servers(const struct run *r, const struct backend *b)
 {
-    const struct backend *b = backend_find(r->sync);
     const struct sync_settings *set = &r->settings;
-    if (!b || !b->servers)
+    if (!b->servers)
         return 0;
     if (set->squeeze == SQUEEZE_DEMO)
         return fail("squeeze=demo needs the mean of those messages that have a "
@@ -197,11 +190,10 @@ static int check_servers(const struct run *r)
 }
 
 // Refuses what has no sum that each worker could have a part of.
-static int check_shards(const struct run *r)
+static int check_shards(const struct run *r, const struct backend *b)
 {
-    const struct backend *b = backend_find(r->sync);
     const struct sync_settings *set = &r->settings;
-    if (!b || !b->shards)
+    if (!b->shards)
         return 0;
     if (set->squeeze == SQUEEZE_DEMO)
         return fail("squeeze=demo has no state of the optimiser that workers "
@@ -220,10 +212,9 @@ static int check_shards(const struct run *r)
 }
 
 // Refuses what no lab's file does.
-static int check_lab(const struct run *r)
+static int check_lab(const struct run *r, const struct backend *b)
 {
-    const struct backend *b = backend_find(r->sync);
-    if (!b || b->traffic != TRAFFIC_OWN || r->settings.squeeze == SQUEEZE_POWER)
+    if (b->traffic != TRAFFIC_OWN || r->settings.squeeze == SQUEEZE_POWER)
         return 0;
     return fail("squeeze=%s: of the labs that train, only lab 14 compresses, "
                 "by low rank; try: squeeze=power",
@@ -232,7 +223,7 @@ static int check_lab(const struct run *r)
 
 int config_check_squeeze(const struct run *r)
 {
-    const struct mesh *m = &r->mesh;
+    const struct backend *b = backend_find(r->sync);
     int freeze = r->settings.freeze;
     int after = freeze ? freeze : r->settings.squeeze_after;
     const char *key = freeze ? "freeze" : "squeeze_after";
@@ -240,7 +231,7 @@ int config_check_squeeze(const struct run *r)
         return -1;
     if (r->settings.squeeze == SQUEEZE_NONE)
         return 0;
-    if (mesh_parts(m) > 1)
+    if (mesh_parts(&r->mesh) > 1)
         return fail("squeeze=%s: workers of a mesh with pp, tp or cp would not "
                     "send the same of what they have in common; try: a mesh "
                     "of replicas only",
@@ -249,7 +240,7 @@ int config_check_squeeze(const struct run *r)
         return fail("%s=%d: of steps=%d none would be compressed; try: %s=%d",
                     key, after, r->steps, key,
                     freeze ? (r->steps + 4) / 5 : r->steps / 10);
-    return check_lab(r) || check_servers(r) || check_shards(r) ||
+    return check_lab(r, b) || check_servers(r, b) || check_shards(r, b) ||
                    check_demo(r) || check_momentum(r) || check_freeze(r) ||
                    check_travel(r) || check_feedback(r)
                ? -1

@@ -47,15 +47,12 @@ void config_defaults(struct run *r)
 
 void config_each(const struct run *r, config_visit *fn, void *ctx)
 {
-    const struct backend *b = backend_row(r->sync);
+    const struct backend *b = backend_find(r->sync);
     char buf[CONFIG_PATH];
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
-        bool own =
-            k->backend ? b && backend_reads(b, k->name) : !key_is_by_hand(k);
-        if (own)
-            fn(ctx, k->name, key_show(k, key_base(k, r), buf), key_is_number(k),
-               !k->local);
+        if (k->backend ? backend_reads(b, k->name) : !key_is_by_hand(k))
+            fn(ctx, k, key_show(k, key_base(k, r), buf));
     }
 }
 
@@ -67,14 +64,20 @@ void config_each_asked(const struct run *r, bool again, config_visit *fn,
         const struct key *k = &run_keys.rows[i];
         const char *value = key_show(k, key_base(k, r), buf);
         if (r->asked[i] && (!again || key_repeats(k, value)))
-            fn(ctx, k->name, value, key_is_number(k), !k->local);
+            fn(ctx, k, value);
     }
 }
 
 bool config_asked(const struct run *r, const char *key)
 {
+    return r->asked[key_find(&run_keys, key) - run_keys.rows];
+}
+
+const char *config_word(const struct run *r, const char *key)
+{
     const struct key *k = key_find(&run_keys, key);
-    return k && r->asked[k - run_keys.rows];
+    CHECK(k->type == KEY_CHOICE);
+    return key_show(k, key_base(k, r), NULL);
 }
 
 const char *config_mistake(const struct run *r, char text[CONFIG_PATH])
@@ -88,24 +91,18 @@ const char *config_mistake(const struct run *r, char text[CONFIG_PATH])
 
 enum dtype config_format(const struct run *r)
 {
-    static const enum dtype formats[] = {
-        [PRECISION_FP32] = DTYPE_F32,
-        [PRECISION_BF16] = DTYPE_BF16,
-        [PRECISION_FP16] = DTYPE_F16,
-        [PRECISION_TF32] = DTYPE_F32,
-    };
-    return formats[r->precision];
+    return r->precision == PRECISION_BF16   ? DTYPE_BF16
+           : r->precision == PRECISION_FP16 ? DTYPE_F16
+                                            : DTYPE_F32;
 }
 
 // ---- a backend's keys alone
 
 void settings_defaults(struct sync_settings *s)
 {
-    memset(s, 0, sizeof *s);
-    for (int i = 0; i < run_keys.n; i++) {
-        const struct key *k = &run_keys.rows[i];
-        CHECK(!k->backend || key_set(k, s, key_default(k)) == 0);
-    }
+    struct run r;
+    config_defaults(&r);
+    *s = r.settings;
 }
 
 int settings_set(struct sync_settings *s, const char *key, const char *value)
@@ -133,12 +130,10 @@ void config_line(struct config_lines *l, const char *fmt, ...)
     l->text[l->n] = '\0';
 }
 
-static void add_shared(void *ctx, const char *key, const char *value,
-                       bool is_number, bool shared)
+static void add_shared(void *ctx, const struct key *k, const char *value)
 {
-    (void)is_number;
-    if (shared)
-        config_line(ctx, "%s=%s", key, value);
+    if (!k->local)
+        config_line(ctx, "%s=%s", k->name, value);
 }
 
 void config_add_run(struct config_lines *l, const struct run *r)
@@ -152,6 +147,6 @@ void config_add_settings(struct config_lines *l, const struct sync_settings *s)
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
         if (k->backend)
-            add_shared(l, k->name, key_show(k, s, buf), false, !k->local);
+            add_shared(l, k, key_show(k, s, buf));
     }
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 struct backend;
+struct key; // config/keys.h
 
 enum { CONFIG_KEYS = 128 }; // the most rows of the table
 
@@ -133,6 +134,13 @@ int config_set(struct run *r, const char *key, const char *value);
 // Applies an INI file or a run.json. 0, or -1 after fail().
 int config_file(struct run *r, const char *path);
 
+// The same with the n bytes at `text`. Errors begin with `name`, those of an
+// INI text with the line, too. config_json() applies "asked", or "settings" if
+// an earlier version wrote the run.json without "asked". It leaves out settings
+// that belong to one start of a run (key.once, and endpoints).
+int config_ini(struct run *r, const char *name, const char *text, size_t n);
+int config_json(struct run *r, const char *name, const char *text, size_t n);
+
 // Applies words in order: "key=value", or the path of an INI file or of a
 // run.json (a word without '='). 0, or -1 after fail().
 int config_parse(struct run *r, int nwords, char *const *words);
@@ -178,10 +186,6 @@ enum dtype config_format(const struct run *r);
 // or -1 after fail().
 int config_check_backend(const struct run *r, const struct backend *b);
 
-// Checks settings that depend on who draws the batches and who updates. 0, or
-// -1 after fail().
-int config_check_way(const struct run *r, const struct backend *b);
-
 // Checks mesh=, and the settings of its parts. config_check_tokens() refuses
 // those of tokens that workers divide if the mesh divides none. Both return 0,
 // or -1 after fail().
@@ -191,9 +195,6 @@ int config_check_tokens(const struct run *r);
 // How many of the workers that divide sequences exchange heads with each other,
 // with `over` of enum attention_over; 1: none.
 int config_exchange_heads(const struct mesh *m, int over);
-
-// Checks settings that need a GPU. 0, or -1 after fail().
-int config_check_gpu(const struct run *r);
 
 // Checks squeeze=, and the settings that go with it. 0, or -1 after fail().
 int config_check_squeeze(const struct run *r);
@@ -232,10 +233,8 @@ double config_lr_factor(enum lr_scale scale, double batch, double base);
 
 // Calls fn with every key and its value as text, in the order of the table, but
 // not with the words of a worker that is started by hand. Of the keys of
-// [backend] only those that this run's backend reads. `shared` is true for keys
-// on which all workers must agree.
-typedef void config_visit(void *ctx, const char *key, const char *value,
-                          bool is_number, bool shared);
+// [backend] only those that this run's backend reads.
+typedef void config_visit(void *ctx, const struct key *k, const char *value);
 void config_each(const struct run *r, config_visit *fn, void *ctx);
 
 // As config_each(), but only with keys that the user gave. With `again`, only
@@ -246,6 +245,9 @@ void config_each_asked(const struct run *r, bool again, config_visit *fn,
 
 // Whether the user gave this key.
 bool config_asked(const struct run *r, const char *key);
+
+// The word of a key that chooses one of several.
+const char *config_word(const struct run *r, const char *key);
 
 // The keys of [backend] alone: settings_defaults() sets all to their defaults,
 // settings_set() sets one from text. 0, or -1 after fail().

@@ -1,7 +1,6 @@
 lockstep_library(config
-  FILES core/config/backends.c core/config/batch.c core/config/check_gpu.c
-        core/config/check_mesh.c core/config/check_run.c
-        core/config/check_squeeze.c core/config/check_way.c core/config/config.c
+  FILES core/config/backends.c core/config/batch.c core/config/check_mesh.c
+        core/config/check_run.c core/config/check_squeeze.c core/config/config.c
         core/config/help.c core/config/ini.c core/config/json.c core/config/key.c
         core/config/key_parts.c core/config/keys.c core/config/mesh.c core/config/resume.c
         core/config/suggest.c core/config/terms.c core/config/value.c

@@ -9,8 +9,6 @@
 
 #include "base/base.h"
 #include "base/file.h"
-#include "config/ini.h"
-#include "config/json.h"
 #include "config/keys.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // json.c - reads the settings of a run from its run.json.
 
-#include "config/json.h"
+#include "config/config.h"
 
 #include "base/base.h"
 #include "config/keys.h"
@@ -119,8 +119,7 @@ static int take_rule(struct run *r, const cJSON *settings)
 
 static bool has_hosts(const cJSON *settings)
 {
-    const char *hosts = cJSON_GetStringValue(
-        cJSON_GetObjectItemCaseSensitive(settings, "hosts"));
+    const char *hosts = text_of(settings, "hosts");
     return hosts && *hosts;
 }
 

@@ -36,40 +36,32 @@ static int find_run(const struct run *r, char path[CONFIG_PATH])
     return 0;
 }
 
-static bool is_asked(const struct run *r, const char *name)
-{
-    return r->asked[key_find(&run_keys, name) - run_keys.rows];
-}
-
 static bool is_inherited(const struct run *r, const char *name)
 {
     return r->inherited[key_find(&run_keys, name) - run_keys.rows];
 }
 
-static void drop(struct run *r, int i)
+// Sets a key to its default, if its value is that of the earlier run.
+static void drop(struct run *r, const char *name)
 {
-    const struct key *k = &run_keys.rows[i];
+    const struct key *k = key_find(&run_keys, name);
+    if (!is_inherited(r, name))
+        return;
     CHECK(key_set(k, key_base(k, r), key_default(k)) == 0);
-    r->asked[i] = r->inherited[i] = false;
-}
-
-static void drop_named(struct run *r, const char *name)
-{
-    if (is_inherited(r, name))
-        drop(r, (int)(key_find(&run_keys, name) - run_keys.rows));
+    r->asked[k - run_keys.rows] = r->inherited[k - run_keys.rows] = false;
 }
 
 // A new mesh says how many workers there are and, if the earlier backend has no
 // parts, which one sums over them: as in a run that begins.
 static int drop_unmeshed(struct run *r)
 {
-    const struct backend *b = backend_row(r->sync);
+    const struct backend *b = backend_find(r->sync);
     char mesh[CONFIG_PATH];
-    if (!b || !r->mesh.n || is_inherited(r, "mesh"))
-        return b ? 0 : -1;
-    drop_named(r, "workers");
+    if (!r->mesh.n || is_inherited(r, "mesh"))
+        return 0;
+    drop(r, "workers");
     if (!b->parts && mesh_parts(&r->mesh) > 1)
-        drop_named(r, "sync");
+        drop(r, "sync");
     mesh_show(&r->mesh, mesh);
     return config_set(r, "mesh", mesh);
 }
@@ -91,38 +83,33 @@ static int drop_unfit(struct run *r)
 {
     if (drop_unmeshed(r))
         return -1;
-    const struct backend *b = backend_row(r->sync);
-    bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
-    if (b && !can_squeeze(r, b))
-        drop_named(r, "squeeze");
-    if (b && !config_takes_mistake(r, b))
-        drop_named(r, "mistake");
+    const struct backend *b = backend_find(r->sync);
+    int stages = mesh_size(&r->mesh, MESH_PP),
+        up = mesh_size(&r->mesh, MESH_UP);
+    if (!can_squeeze(r, b))
+        drop(r, "squeeze");
+    if (!config_takes_mistake(r, b))
+        drop(r, "mistake");
     for (int i = 0; r->settings.squeeze && config_sum_keys[i]; i++)
-        drop_named(r, config_sum_keys[i]);
+        drop(r, config_sum_keys[i]);
     if (mesh_size(&r->mesh, MESH_TP) == 1) {
-        drop_named(r, "tp_sequence");
-        drop_named(r, "tp_wire");
+        drop(r, "tp_sequence");
+        drop(r, "tp_wire");
     }
-    int up = mesh_size(&r->mesh, MESH_UP);
     if (mesh_size(&r->mesh, MESH_CP) == 1 ||
         (up > 1 && r->attention_over == ATTENTION_HEADS))
-        drop_named(r, "attention_over");
-    if (r->stages.n != mesh_size(&r->mesh, MESH_PP) * r->chunks)
-        drop_named(r, "stages");
-    for (int i = 0; !stages && config_stage_keys[i]; i++) {
-        const struct key *k = key_find(&run_keys, config_stage_keys[i]);
-        if (r->inherited[k - run_keys.rows])
-            drop(r, (int)(k - run_keys.rows));
-    }
-    for (int i = 0; b && i < run_keys.n; i++) {
+        drop(r, "attention_over");
+    if (r->stages.n != stages * r->chunks)
+        drop(r, "stages");
+    for (int i = 0; stages == 1 && config_stage_keys[i]; i++)
+        drop(r, config_stage_keys[i]);
+    for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
-        if (!k->backend || !r->inherited[i] ||
-            (backend_takes(b, k->name, &r->settings) &&
-             config_squeeze_takes(r, k->name)))
-            continue;
-        drop(r, i);
+        if (k->backend && (!backend_takes(b, k->name, &r->settings) ||
+                           !config_squeeze_takes(r, k->name)))
+            drop(r, k->name);
     }
-    return b ? 0 : -1;
+    return 0;
 }
 
 int config_read(struct run *r, int nwords, char *const *words)
@@ -131,7 +118,7 @@ int config_read(struct run *r, int nwords, char *const *words)
     char path[CONFIG_PATH];
     if (config_parse(&own, nwords, words) || find_run(&own, path))
         return -1;
-    if (own.epochs > 0 && is_asked(&own, "steps"))
+    if (own.epochs > 0 && config_asked(&own, "steps"))
         return fail("epochs=%g sets steps, and steps=%d was asked for, too; "
                     "try: one of them",
                     own.epochs, own.steps);
@@ -169,7 +156,7 @@ int config_check_out(const struct run *r)
 
 int config_check_hosts(const struct run *r)
 {
-    return r->had_hosts && !is_asked(r, "hosts")
+    return r->had_hosts && !config_asked(r, "hosts")
                ? fail("the earlier run had hosts=, and its run.json cannot "
                       "name hosts to log in to; try: hosts=FILE, or hosts= "
                       "for this host alone")

@@ -2,8 +2,6 @@
 // but must not crash the reader. Accepted settings, written as text and read
 // again, must be the same.
 
-#include "config/ini.h"
-
 #include "base/base.h"
 #include "config/keys.h"
 

@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "config/keys.h"
-#include "config/terms.h"
 
 #include "tests/fresh_run.h"
 
@@ -105,12 +104,11 @@ static void terms_of_the_field_are_known(void **state)
     assert_null(suggest_ours("sync", ""));
     assert_null(suggest_ours("sync", "dd"));
     assert_null(suggest_ours("sync", "ddpp"));
-    struct term row;
-    for (int i = 0; term_row(i, &row); i++) {
+    for (const struct term *row = suggest_terms; row->words; row++) {
         char words[128], *rest;
         struct run r;
         config_defaults(&r);
-        snprintf(words, sizeof words, "%s", row.ours);
+        snprintf(words, sizeof words, "%s", row->ours);
         for (char *w = strtok_r(words, " ,", &rest); w;
              w = strtok_r(NULL, " ,", &rest)) {
             char *equals = strchr(w, '=');
@@ -128,13 +126,12 @@ static void terms_of_the_field_are_known(void **state)
 static void no_term_is_ours(void **state)
 {
     (void)state;
-    struct term row;
-    for (int i = 0; term_row(i, &row); i++) {
+    for (const struct term *row = suggest_terms; row->words; row++) {
         char words[256], *rest;
-        snprintf(words, sizeof words, "%s", row.words);
+        snprintf(words, sizeof words, "%s", row->words);
         for (char *w = strtok_r(words, " ", &rest); w;
              w = strtok_r(NULL, " ", &rest))
-            assert_int_equal(*row.key ? set(row.key, w) : set(w, "1"), -1);
+            assert_int_equal(*row->key ? set(row->key, w) : set(w, "1"), -1);
     }
 }
 
@@ -160,14 +157,13 @@ static void page_row(const struct term *row, char *out, size_t size)
 static void the_page_has_every_term(void **state)
 {
     (void)state;
-    struct term row;
     char *page = file_read(LOCKSTEP_SOURCE "/docs/names.md", 1 << 20);
     char want[1024];
     assert_non_null(page);
     const char *at = strstr(page, "## Values that");
     assert_non_null(at);
-    for (int i = 0; term_row(i, &row); i++) {
-        page_row(&row, want, sizeof want);
+    for (const struct term *row = suggest_terms; row->words; row++) {
+        page_row(row, want, sizeof want);
         at = strstr(at, "\n| `");
         if (!at || strncmp(++at, want, strlen(want)))
             wrong("docs/names.md must have this row: %s", want);
@@ -191,12 +187,11 @@ static bool names_one(const char *text, const char *words)
 static void the_page_of_limits_explains_what_is_missing(void **state)
 {
     (void)state;
-    struct term row;
     char *page = file_read(LOCKSTEP_SOURCE "/docs/limits.md", 1 << 20);
     assert_non_null(page);
-    for (int i = 0; term_row(i, &row); i++)
-        if (!*row.ours && !names_one(page, row.words))
-            wrong("docs/limits.md does not name %s", row.words);
+    for (const struct term *row = suggest_terms; row->words; row++)
+        if (!*row->ours && !names_one(page, row->words))
+            wrong("docs/limits.md does not name %s", row->words);
     mem_free(page);
 }
 

@@ -5,8 +5,6 @@
 
 #include "config/suggest.h"
 
-#include "config/terms.h"
-
 #include <ctype.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -123,17 +121,16 @@ static bool is_first(const char *words, const char *word)
 
 const char *suggest_ours(const char *key, const char *word)
 {
-    struct term row;
     const char *dot = strrchr(word, '.');
     if (!*key && dot)
         word = dot + 1;
-    for (int i = 0; term_row(i, &row); i++) {
-        if (strcmp(row.key, key))
+    for (const struct term *t = suggest_terms; t->words; t++) {
+        if (strcmp(t->key, key))
             continue;
-        for (const char *w = row.words; w; w = strchr(w, ' ')) {
+        for (const char *w = t->words; w; w = strchr(w, ' ')) {
             w += *w == ' ';
             if (is_first(w, word))
-                return row.ours;
+                return t->ours;
         }
     }
     return NULL;

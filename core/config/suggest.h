@@ -23,7 +23,17 @@ enum { SUGGEST_TEXT = 128 };
 const char *suggest_text(char out[SUGGEST_TEXT], const char *before,
                          const char *word, const char *const *words, int n);
 
-// Our words for a name from another program (terms.h). For a key: what to write
+// A name from another program, with ours. An error about a wrong word names
+// ours.
+struct term {
+    const char *key;   // of key=word; "" if the word is a name of a key
+    const char *words; // with blanks between them
+    const char *ours;  // what to write instead; "" if Lockstep has nothing
+                       // like it, and docs/limits.md says why
+};
+extern const struct term suggest_terms[]; // terms.c; the last has no words
+
+// Our words for a name from another program. For a key: what to write
 // instead of key=word. For the key "": what to write instead of a key called
 // `word`; what stands before a dot in it does not count (model.block_size). ""
 // if Lockstep has nothing like it, NULL if the name is not known. Capitals, "-"

@@ -1,12 +1,14 @@
-// terms.c - the rows of terms.h: values of a key first, then names of keys.
+// terms.c - names from other programs and papers, with ours: values of a key
+// first, then names of keys. docs/names.md has the same rows as tables, and
+// `ctest -R suggest` compares the two.
 //
 // The words are those of PyTorch, torchrun, Horovod, DeepSpeed, Megatron-LM,
 // Apex, Hugging Face's Trainer and Accelerate, nanoGPT and wordplay.
 
-#include "config/terms.h"
+#include "config/suggest.h"
 
 // clang-format off
-static const struct term rows[] = {
+const struct term suggest_terms[] = {
     {"sync", "ddp", "sync=ring, or sync=allreduce"},
     {"sync", "horovod hvd gloo", "sync=ring"},
     {"sync", "mpi nccl mpi4py oneccl", "sync=allreduce"},
@@ -158,13 +160,6 @@ static const struct term rows[] = {
     {"", "expert_parallel_size ep", ""},
     {"", "autotune cycle_time", ""},
     {"", "find_unused_parameters join", ""},
+    {0},
 };
 // clang-format on
-
-bool term_row(int i, struct term *row)
-{
-    if (i >= (int)(sizeof rows / sizeof *rows))
-        return false;
-    *row = rows[i];
-    return true;
-}

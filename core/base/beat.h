@@ -13,17 +13,9 @@
 #define BEAT_ALIVE "@alive"
 #define BEAT_DONE  "@done"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // If the variable is set, prints the first line, and a thread prints the second
 // one from now on, as long as the process lives. 0, or -1 after fail().
 int beat_begin(void);
 
 // Prints the last line, if the variable is set.
 void beat_end(void);
-
-#ifdef __cplusplus
-}
-#endif

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,10 +65,7 @@ int process_start(struct process *p)
     for (int s = 0; s < STREAMS; s++)
         p->ends[s] = -1;
     for (int s = 0; !rc && s < STREAMS; s++)
-        if (want[s] == PROCESS_OUTPUT)
-            theirs[s] = theirs[1];
-        else
-            rc = open_stream(want[s], s, &theirs[s], &p->ends[s]);
+        rc = open_stream(want[s], s, &theirs[s], &p->ends[s]);
     fflush(NULL);
     if (!rc)
         p->pid = fork();
@@ -78,8 +74,7 @@ int process_start(struct process *p)
     if (!rc && p->pid < 0)
         rc = fail("fork: %s", strerror(errno));
     for (int s = 0; s < STREAMS; s++) {
-        if ((want[s] == PROCESS_PIPE || want[s] == PROCESS_NULL) &&
-            theirs[s] >= 0)
+        if (want[s] < 0 && theirs[s] >= 0)
             close(theirs[s]);
         if (rc && p->ends[s] >= 0)
             close(p->ends[s]);
@@ -107,24 +102,22 @@ static void await_end(pid_t pid, uint64_t ns)
 
 int process_wait(struct process *p, double seconds)
 {
-    struct rusage used;
     int status;
     pid_t done;
+    bool late = false;
     uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
-    while ((done = wait4(p->pid, &status, p->late ? 0 : WNOHANG, &used)) !=
-           p->pid) {
+    while ((done = waitpid(p->pid, &status, late ? 0 : WNOHANG)) != p->pid) {
         uint64_t now = now_ns();
         if (done < 0 && errno != EINTR)
             return fail("%s: %s", p->words[0], strerror(errno));
         if (now < until) {
             await_end(p->pid, until - now);
-        } else if (!p->late) {
-            p->late = true;
+        } else if (!late) {
+            late = true;
             kill(p->group ? -p->pid : p->pid, SIGKILL);
         }
     }
-    p->peak = (size_t)used.ru_maxrss * 1024;
-    if (p->late)
+    if (late)
         return fail("%s: not done after %g s", p->words[0], seconds);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -19,9 +19,8 @@
 // a file descriptor of this process.
 enum {
     PROCESS_INHERIT = 0,
-    PROCESS_PIPE = -1,   // ends[] has our end, which the caller closes
-    PROCESS_NULL = -2,   // /dev/null
-    PROCESS_OUTPUT = -3, // for err: the same as out
+    PROCESS_PIPE = -1, // ends[] has our end, which the caller closes
+    PROCESS_NULL = -2, // /dev/null
 };
 
 struct process {
@@ -37,9 +36,6 @@ struct process {
     // Filled in by process_start().
     pid_t pid;
     int ends[3]; // our ends of pipes, else -1
-    // Filled in by process_wait().
-    bool late;   // the deadline has passed
-    size_t peak; // bytes: the largest resident size
 };
 
 // The status of a child whose program cannot be executed.
@@ -49,8 +45,8 @@ enum { PROCESS_NO_PROGRAM = 127 };
 int process_start(struct process *p);
 
 // Waits until the program has ended. After `seconds` it is killed, with its
-// process group if it has one, and p->late is set. Returns its exit status,
-// which is 128 + N after signal N; or -1 after fail().
+// process group if it has one. Returns its exit status, which is 128 + N after
+// signal N; or -1 after fail(), as for a program that was killed here.
 int process_wait(struct process *p, double seconds);
 
 // Starts a program and waits for it. Results as process_wait().

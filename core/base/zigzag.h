@@ -18,8 +18,7 @@
 // Pieces need not be equally long: of T tokens piece k has T / 2n, rounded
 // down, and one more if k < T mod 2n. A worker has a token if T >= n.
 
-#ifndef BASE_ZIGZAG_H
-#define BASE_ZIGZAG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,5 +64,3 @@ static inline uint64_t zigzag_row(const struct zigzag *z, uint64_t row)
     return sequence * (uint64_t)z->tokens +
            (uint64_t)zigzag_position(z, (int)(row - sequence * own));
 }
-
-#endif

@@ -14,19 +14,14 @@
 
 int straggler_read(void *at, const char *key, const char *value)
 {
-    struct straggler *s = at;
-    if (value[0] == '\0') {
-        *s = (struct straggler){0};
-        return 0;
-    }
-    char *end;
-    long rank = strtol(value, &end, 10);
-    double factor = *end == ':' ? strtod(end + 1, &end) : 0;
-    if (*end != '\0' || rank < 0 || rank >= 4096 || !(factor >= 1) ||
-        factor > 1000)
+    struct straggler s = {0};
+    int used = 0;
+    bool read = sscanf(value, "%4d:%lf%n", &s.rank, &s.factor, &used) == 2;
+    if (*value && (!read || value[used] || s.rank < 0 || s.rank >= 4096 ||
+                   !(s.factor >= 1) || s.factor > 1000))
         return fail("%s=%s: want RANK:FACTOR, the factor 1 .. 1000, as in 1:2",
                     key, value);
-    *s = (struct straggler){(int)rank, factor};
+    *(struct straggler *)at = s;
     return 0;
 }
 
@@ -44,14 +39,13 @@ void straggler_show(const void *at, char text[CONFIG_PATH])
 
 int pace_read(void *at, const char *key, const char *value)
 {
-    struct pace p = {.given = value[0] != '\0'};
-    char *end = NULL;
-    if (p.given) {
-        p.forward_ms = strtod(value, &end);
-        p.backward_ms = *end == ',' ? strtod(end + 1, &end) : -1;
-    }
-    if (p.given && (*end || !(p.forward_ms >= 0 && p.forward_ms <= 1e6) ||
-                    !(p.backward_ms >= 0 && p.backward_ms <= 1e6)))
+    struct pace p = {.given = *value != '\0'};
+    double *forward = &p.forward_ms, *backward = &p.backward_ms;
+    int used = 0;
+    bool read = sscanf(value, "%lf,%lf%n", forward, backward, &used) == 2;
+    if (p.given &&
+        (!read || value[used] || !(*forward >= 0 && *forward <= 1e6) ||
+         !(*backward >= 0 && *backward <= 1e6)))
         return fail("%s=%s: want ms of a forward and of a backward, 0 .. 1e6, "
                     "as in 26,51",
                     key, value);
@@ -128,18 +122,14 @@ void mistake_show(const void *at, char text[CONFIG_PATH])
 
 int profile_read(void *at, const char *key, const char *value)
 {
-    struct profile *p = at;
-    if (value[0] == '\0') {
-        *p = (struct profile){0};
-        return 0;
-    }
-    char *end;
-    long from = strtol(value, &end, 10);
-    long count = *end == ':' ? strtol(end + 1, &end, 10) : 0;
-    if (*end != '\0' || from < 1 || count < 1 || from > 1000000000 ||
-        count > 1000000000)
+    const long long most = 1000000000;
+    long long from = 0, count = 0;
+    int used = 0;
+    bool read = sscanf(value, "%18lld:%18lld%n", &from, &count, &used) == 2;
+    if (*value && (!read || value[used] || from < 1 || count < 1 ||
+                   from > most || count > most))
         return fail("%s=%s: want FROM:COUNT, as in 20:5", key, value);
-    *p = (struct profile){(int)from, (int)count};
+    *(struct profile *)at = (struct profile){(int)from, (int)count};
     return 0;
 }
 

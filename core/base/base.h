@@ -71,8 +71,9 @@ void mem_keep(void);
 
 // In bytes, 0 if unknown: the memory that this machine can still give
 // (MemAvailable, or what the cgroup's limit leaves, if that is less), and the
-// largest resident size of this process so far.
+// resident size of this process: now, and the largest so far.
 size_t mem_available(void);
+size_t mem_now(void);
 size_t mem_peak(void);
 
 // Bytes as text for people: "1.5 GiB". Writes into buf, returns buf.

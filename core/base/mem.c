@@ -88,48 +88,42 @@ void mem_keep(void)
 }
 #endif
 
-// The number in a file that holds one number of bytes; 0 if it holds none.
-static size_t read_number(const char *path)
+// The number after `name` in the first line of a file that begins with it; 0 if
+// there is none.
+static size_t read_number(const char *path, const char *name)
 {
+    char line[128];
+    size_t n = 0, length = strlen(name);
     FILE *f = fopen(path, "re");
-    size_t n = 0;
-    if (f && fscanf(f, "%zu", &n) != 1)
-        n = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, name, length) &&
+            sscanf(line + length, "%zu", &n) == 1)
+            break;
     if (f)
         fclose(f);
     return n;
 }
 
-// The number after "name:" in a file of lines "name: N kB", in bytes.
-static size_t read_kb(const char *path, const char *name)
-{
-    char line[128];
-    size_t kb = 0, length = strlen(name);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, name, length) && line[length] == ':' &&
-            sscanf(line + length + 1, "%zu kB", &kb) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kb * 1024;
-}
-
 size_t mem_available(void)
 {
-    size_t bytes = read_kb("/proc/meminfo", "MemAvailable");
-    size_t limit = read_number("/sys/fs/cgroup/memory.max");
-    size_t used = read_number("/sys/fs/cgroup/memory.current");
+    size_t bytes = read_number("/proc/meminfo", "MemAvailable:") * 1024;
+    size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
+    size_t used = read_number("/sys/fs/cgroup/memory.current", "");
     if (limit > used && limit - used < bytes)
         bytes = limit - used;
     return bytes;
+}
+
+size_t mem_now(void)
+{
+    return read_number("/proc/self/status", "VmRSS:") * 1024;
 }
 
 // Not getrusage(): its maximum includes the time before the last execve(), so a
 // program that Python started would seem to be as large as Python.
 size_t mem_peak(void)
 {
-    return read_kb("/proc/self/status", "VmHWM");
+    return read_number("/proc/self/status", "VmHWM:") * 1024;
 }
 
 char *mem_text(char buf[32], size_t bytes)

@@ -31,18 +31,13 @@ static bool ends_with(const char *text, const char *end)
 
 int share_path(char *out, size_t size, const char *name)
 {
-    char own[PATH_MAX];
-    if (own_folder(own))
+    char own[PATH_MAX], folder[PATH_MAX];
+    if (own_folder(own) ||
+        text_into(folder, sizeof folder, "%s/..%s/share/lockstep", own,
+                  ends_with(own, LIBEXEC) ? "/.." : ""))
         return -1;
-    bool helper = ends_with(own, LIBEXEC);
-    if (text_into(out, size, "%s/..%s/share/lockstep", own,
-                  helper ? "/.." : ""))
-        return -1;
-    const char *folder = access(out, F_OK) ? LOCKSTEP_SOURCE : out;
-    return text_into(own, sizeof own, "%s", folder) ||
-                   text_into(out, size, "%s/%s", own, name)
-               ? -1
-               : 0;
+    return text_into(out, size, "%s/%s",
+                     access(folder, F_OK) ? LOCKSTEP_SOURCE : folder, name);
 }
 
 int share_program(char *out, size_t size, const char *name)

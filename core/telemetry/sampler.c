@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 struct look { // counters at one moment
     uint64_t now_ns, cpu_ns;
@@ -45,17 +44,6 @@ static void look(const struct sampler *s, struct look *l)
         span_totals(spans_at(s->config.spans, 0), l->spent);
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         l->switches = usage.ru_nivcsw;
-}
-
-static double resident_bytes(void)
-{
-    unsigned long long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f && fscanf(f, "%*u %llu", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
 static double seconds(const struct sampler *s, uint64_t at_ns)
@@ -124,7 +112,7 @@ static void take_sample(struct sampler *s)
         put_shares(s, t, &l);
     put(s, t, "cpu_share",
         (double)(l.cpu_ns - last->cpu_ns) / wall / s->config.cores);
-    put(s, t, "resident_bytes", resident_bytes());
+    put(s, t, "resident_bytes", (double)mem_now());
     put(s, t, "involuntary_switches_per_s",
         (double)(l.switches - last->switches) / wall * 1e9);
     put_gpu(s, t);

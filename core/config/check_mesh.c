@@ -11,16 +11,11 @@
 const char *const config_stage_keys[] = {"pipeline", "chunks", "ahead",
                                          "stages", NULL};
 
-// Whether each worker has only a part of the model, or of its sequences.
-static bool has_parts(const struct run *r)
-{
-    return mesh_parts(&r->mesh) > 1;
-}
-
 bool config_listens(const struct run *r)
 {
     const struct backend *b = backend_find(r->sync);
-    return backend_reads(b, "iface") && (b->transports || has_parts(r));
+    return backend_reads(b, "iface") &&
+           (b->transports || mesh_parts(&r->mesh) > 1);
 }
 
 // Refuses settings that a mesh with parts of the model cannot have.
@@ -43,18 +38,6 @@ static int check_parts(const struct run *r, const struct backend *b,
     if (config_mistake(r, mistake))
         return fail("mesh=%s: %s needs workers with whole models; try: no %s",
                     mesh, mistake, parts);
-    return 0;
-}
-
-// Refuses settings that sequences in pieces (cp) cannot have yet.
-static int check_pieces(const struct run *r, const char *mesh)
-{
-    if (mesh_pieces(&r->mesh) == 1)
-        return 0;
-    if (r->pace.given)
-        return fail("mesh=%s: pace= makes no exchanges of divided sequences "
-                    "(cp); try: without pace=",
-                    mesh);
     return 0;
 }
 
@@ -99,24 +82,15 @@ int config_check_tokens(const struct run *r)
                           : 0;
 }
 
-// Refuses keys of a pipeline if there is none.
-static int check_no_stages(const struct run *r)
-{
-    const char *const *keys = config_stage_keys;
-    for (size_t i = 0; keys[i]; i++)
-        if (config_asked(r, keys[i]))
-            return fail("%s=: is for the stages of a pipeline; try: mesh=pp2",
-                        keys[i]);
-    return 0;
-}
-
 int config_check_mesh(const struct run *r, const struct backend *b)
 {
     char mesh[CONFIG_PATH];
     const struct mesh *m = &r->mesh;
-    int ranks = mesh_ranks(m), stages = mesh_size(m, MESH_PP);
-    if (stages == 1 && check_no_stages(r))
-        return -1;
+    int ranks = mesh_ranks(m);
+    for (int i = 0; mesh_size(m, MESH_PP) == 1 && config_stage_keys[i]; i++)
+        if (config_asked(r, config_stage_keys[i]))
+            return fail("%s=: is for the stages of a pipeline; try: mesh=pp2",
+                        config_stage_keys[i]);
     if (config_check_tokens(r))
         return -1;
     if (config_asked(r, "iface") && !config_listens(r))
@@ -124,13 +98,13 @@ int config_check_mesh(const struct run *r, const struct backend *b)
                     "it out",
                     b->name);
     mesh_show(m, mesh);
-    if (check_pieces(r, mesh))
-        return -1;
-    if (!m->n)
-        return 0;
-    if (ranks != r->workers)
+    if (mesh_pieces(m) > 1 && r->pace.given)
+        return fail("mesh=%s: pace= makes no exchanges of divided sequences "
+                    "(cp); try: without pace=",
+                    mesh);
+    if (m->n && ranks != r->workers)
         return fail("mesh=%s has %d ranks, workers=%d; try: workers=%d, or "
                     "mesh=dp%d",
                     mesh, ranks, r->workers, ranks, r->workers);
-    return has_parts(r) ? check_parts(r, b, mesh) : 0;
+    return mesh_parts(m) > 1 ? check_parts(r, b, mesh) : 0;
 }

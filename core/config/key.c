@@ -137,9 +137,7 @@ int key_set(const struct key *k, void *base, const char *value)
     void *at = (char *)base + k->off;
     if (key_is_number(k))
         return set_number(k, at, value);
-    if (check_text(k, value))
-        return -1;
-    if (k->check && k->check(k->name, value))
+    if (check_text(k, value) || (k->check && k->check(k->name, value)))
         return -1;
     int word = k->words ? value_word(k->name, value, k->words) : 0;
     if (word < 0)

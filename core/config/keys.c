@@ -300,7 +300,7 @@ static const struct key rows[] = {
  .help = "copying of vectors to a host buffer; auto: from a GPU where needed; "
          "always: on the CPU, too, for tests"},
 {"backend", "bucket", "size", KEY_CHOICE, SET(bucket),
- .words = WORDS(BUCKET_WORDS),
+ .words = WORDS("size", "block"),
  .help = "where a bucket ends; size: after bucket_mb=; block: where a block "
          "of the model ends"},
 {"backend", "bucket_mb", "0", KEY_NUMBER, SET(bucket_mb), 0.001, 4096,
@@ -348,7 +348,7 @@ static const struct key rows[] = {
  .help = "what each worker holds only a shard of; 1: optimiser state; 2: "
          "gradients, too; 3: parameters, too"},
 {"backend", "offload", "none", KEY_CHOICE, SET(offload),
- .words = WORDS(OFFLOAD_WORDS),
+ .words = WORDS("none", "disk"),
  .help = "disk: a worker's optimiser state, and with shard=3 its "
          "parameters, are in files in out=, read and written in every step: "
          "less memory, the same bits (docs/offload.md)"},
@@ -370,7 +370,7 @@ static const struct key rows[] = {
  .help = "topk, demo: share of the gradients, or of coefficients, that a "
          "worker sends"},
 {"backend", "scope", "bucket", KEY_CHOICE, SET(scope),
- .words = WORDS(SCOPE_WORDS),
+ .words = WORDS("bucket", "tensor", "model"),
  .help = "topk, sign: what is compressed as one vector; model: only after "
          "backward"},
 {"backend", "levels", "127", KEY_INT, SET(levels), 1, 127,

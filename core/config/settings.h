@@ -28,14 +28,12 @@ enum algorithm { // allreduce/algorithm.h
 };
 #define ALGORITHM_WORDS "auto", "ring", "halving", "doubling", "tree", "library"
 enum bucket_kind { BUCKET_SIZE, BUCKET_BLOCK };
-#define BUCKET_WORDS "size", "block"
 enum shard_level { // each includes those above it
     SHARD_STATE = 1,
     SHARD_GRADS,
     SHARD_PARAMS
 };
 enum offload_kind { OFFLOAD_NONE, OFFLOAD_DISK };
-#define OFFLOAD_WORDS "none", "disk"
 enum squeeze_kind {
     SQUEEZE_NONE,
 #define COMPRESSOR(kind, word, ops) SQUEEZE_##kind,
@@ -44,7 +42,6 @@ enum squeeze_kind {
     SQUEEZE_KINDS
 };
 enum squeeze_scope { SCOPE_BUCKET, SCOPE_TENSOR, SCOPE_MODEL };
-#define SCOPE_WORDS "bucket", "tensor", "model"
 enum transport_kind {
     TRANSPORT_AUTO,
     TRANSPORT_TCP,

@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { DEPTH = 8, PATH = 1200 };
+enum { DEPTH = 8 };
 
 struct manifest {
     cJSON *at[DEPTH]; // at[0] is the root, at[depth] the innermost open
@@ -41,7 +41,6 @@ void manifest_text(struct manifest *m, const char *key, const char *value)
     cJSON_AddStringToObject(m->at[m->depth], key, value);
 }
 
-// JSON has no NaN: a value that was not measured is null.
 void manifest_hash(struct manifest *m, const char *key, uint64_t hash)
 {
     char text[32];

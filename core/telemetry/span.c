@@ -41,7 +41,7 @@ struct span_lane {
     _Atomic uint64_t sequence;          // odd while the writer changes these:
     _Atomic uint64_t spent[SPAN_KINDS]; // ns in each kind, before `since`
     _Atomic uint64_t since;             // when the present kind began
-    _Atomic uint32_t now;               // the present kind
+    _Atomic uint64_t now;               // the present kind
 };
 
 struct spans {
@@ -124,12 +124,12 @@ static uint64_t get(const _Atomic uint64_t *v)
 static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
                    enum span_kind to, uint64_t moved)
 {
-    uint32_t before = atomic_load_explicit(&l->now, memory_order_relaxed);
+    uint64_t before = mine(&l->now);
     put(&l->sequence, mine(&l->sequence) + 1);
     put(&l->spent[before],
         mine(&l->spent[before]) + at - mine(&l->since) - moved);
     put(&l->spent[to], mine(&l->spent[to]) + moved);
-    atomic_store_explicit(&l->now, kind, memory_order_release);
+    put(&l->now, kind);
     put(&l->since, at);
     put(&l->sequence, mine(&l->sequence) + 1);
 }
@@ -157,11 +157,18 @@ void span_carries(struct span_lane *l, uint64_t bytes)
         l->carried = bytes;
 }
 
-static double carried(struct span_lane *l)
+// Records a span of the present depth.
+static void push_span(struct span_lane *l, enum span_kind kind, int index,
+                      uint64_t begin_ns, uint64_t end_ns)
 {
-    uint64_t bytes = l->carried;
+    struct span_record r = {.begin_ns = begin_ns,
+                            .end_ns = end_ns,
+                            .value = (double)l->carried,
+                            .index = index,
+                            .depth = (uint16_t)l->depth,
+                            .kind = (uint8_t)kind};
     l->carried = 0;
-    return (double)bytes;
+    push(l, &r);
 }
 
 void span_begin(struct span_lane *l, enum span_kind kind, int index)
@@ -183,14 +190,9 @@ void span_end(struct span_lane *l)
         return;
     range_end();
     const struct open_span *o = &l->stack[l->depth];
-    struct span_record r = {.begin_ns = o->begin_ns,
-                            .end_ns = now_ns(),
-                            .value = carried(l),
-                            .index = o->index,
-                            .depth = (uint16_t)l->depth,
-                            .kind = (uint8_t)o->kind};
-    change(l, r.end_ns, innermost(l), innermost(l), 0);
-    push(l, &r);
+    uint64_t now = now_ns();
+    change(l, now, innermost(l), innermost(l), 0);
+    push_span(l, o->kind, o->index, o->begin_ns, now);
 }
 
 void span_add(struct span_lane *l, enum span_kind kind, int index,
@@ -199,16 +201,10 @@ void span_add(struct span_lane *l, enum span_kind kind, int index,
     if (!l || l->depth >= SPAN_DEPTH)
         return;
     CHECK(begin_ns <= end_ns);
-    struct span_record r = {.begin_ns = begin_ns,
-                            .end_ns = end_ns,
-                            .value = carried(l),
-                            .index = index,
-                            .depth = (uint16_t)l->depth,
-                            .kind = (uint8_t)kind};
     uint64_t now = now_ns();
     change(l, now > end_ns ? now : end_ns, innermost(l), kind,
            end_ns - begin_ns);
-    push(l, &r);
+    push_span(l, kind, index, begin_ns, end_ns);
 }
 
 void span_count(struct span_lane *l, enum span_counter counter, double value)
@@ -263,8 +259,7 @@ void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS])
         before = get(&l->sequence);
         for (int k = 0; k < SPAN_KINDS; k++)
             out[k] = get(&l->spent[k]);
-        uint32_t kind = atomic_load_explicit(&l->now, memory_order_acquire);
-        uint64_t since = get(&l->since), now = now_ns();
+        uint64_t kind = get(&l->now), since = get(&l->since), now = now_ns();
         out[kind] += now > since ? now - since : 0;
     } while (before % 2 || before != get(&l->sequence));
 }

@@ -35,13 +35,6 @@ static int part_path(char path[PATH], const char *out, int rank)
     return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
 }
 
-static int file_path(char path[PATH], const char *out, int rank, int world)
-{
-    if (world == 1)
-        return text_into(path, PATH, "%s/steps.csv", out);
-    return part_path(path, out, rank);
-}
-
 // Removes the files of ranks that this part of the run does not have. An
 // earlier part with more workers may have been killed before it merged them.
 static int drop_others(const char *out, int world)
@@ -144,7 +137,9 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
     *time_s = 0;
     if (cell_write(s->run, sizeof s->run, slash ? slash + 1 : dir) ||
         text_into(s->backend, sizeof s->backend, "%s", backend) ||
-        file_path(s->path, dir, rank, world) || !(to = file_next(s->path)))
+        (world == 1 ? text_into(s->path, PATH, "%s/steps.csv", dir)
+                    : part_path(s->path, dir, rank)) ||
+        !(to = file_next(s->path)))
         goto drop;
     fputs(header, to);
     int rc = keep > 0 || restarts ? open_old(s, dir, &old) : 0;

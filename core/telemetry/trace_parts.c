@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PATH = 1200, LINE = 1024 };
+
 // Whether `file` is a worker's part, such as NAME.3.SUFFIX, or, if p->servers
 // is set, a server's part, such as NAME.s0.SUFFIX.
 static bool is_part(const struct parts *p, const char *file)
@@ -27,7 +29,7 @@ static bool is_part(const struct parts *p, const char *file)
 
 static int copy_file(struct parts *p, const char *path)
 {
-    char line[PARTS_LINE];
+    char line[LINE];
     if (access(path, F_OK))
         return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
     FILE *f = file_open_here(path);
@@ -43,7 +45,7 @@ static int copy_file(struct parts *p, const char *path)
 static int write_whole(struct parts *p, const char *out, const char *whole,
                        struct dirent **files, int n)
 {
-    char path[PARTS_PATH];
+    char path[PATH];
     p->to = file_next(whole);
     if (!p->to)
         return -1;
@@ -61,7 +63,7 @@ static int write_whole(struct parts *p, const char *out, const char *whole,
 int parts_merge(struct parts *p, const char *out)
 {
     struct dirent **files;
-    char whole[PARTS_PATH], path[PARTS_PATH];
+    char whole[PATH], path[PATH];
     if (text_into(whole, sizeof whole, "%s/%s.%s", out, p->name, p->suffix))
         return -1;
     int n = scandir(out, &files, NULL, versionsort), found = 0, rc = 0;
@@ -121,7 +123,7 @@ int parts_renew_csv(const char *out, const char *name)
 
 int parts_drop_csv(const char *out, const char *name, int world)
 {
-    char path[PARTS_PATH];
+    char path[PATH];
     for (int r = 0; r < world; r++) {
         if (text_into(path, sizeof path, "%s/%s.%d.csv", out, name, r))
             return -1;

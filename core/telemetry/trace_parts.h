@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { PARTS_PATH = 1200, PARTS_LINE = 1024 };
-
 struct parts {
     const char *name, *suffix;  // "trace", "json"
     const char *before, *after; // text before and after all lines

@@ -49,10 +49,19 @@ void text_visible(char *text)
 }
 
 // One write() a line, so that lines of several ranks do not mix.
-static void write_line(const char *head, const char *fmt, va_list ap)
+static void write_line(bool error, const char *fmt, va_list ap)
 {
-    char line[1280];
-    int at = snprintf(line, sizeof line - 2, "%s", head);
+    char line[1280], rank[16] = "";
+    if (log_rank >= 0)
+        snprintf(rank, sizeof rank, "[%d]", log_rank);
+    int at = 0;
+    if (error && for_launcher)
+        at = snprintf(line, sizeof line, LOG_ERROR_MARK);
+    else if (error)
+        at = snprintf(line, sizeof line,
+                      "%.99s%s: ", program_invocation_short_name, rank);
+    else if (*rank)
+        at = snprintf(line, sizeof line, "%s ", rank);
     char *text = line + at;
     at += vsnprintf(text, sizeof line - 1 - (size_t)at, fmt, ap);
     text_visible(text);
@@ -68,40 +77,24 @@ void log_set_rank(int rank)
     log_rank = rank;
 }
 
-void log_line(const char *fmt, ...)
-{
-    char head[16] = "";
-    if (log_rank >= 0)
-        snprintf(head, sizeof head, "[%d] ", log_rank);
-    va_list ap;
-    va_start(ap, fmt);
-    write_line(head, fmt, ap);
-    va_end(ap);
-}
-
 void log_for_launcher(void)
 {
     for_launcher = getenv("LOCKSTEP_PROGRESS") != NULL;
 }
 
-static void write_error(const char *fmt, va_list ap)
+void log_line(const char *fmt, ...)
 {
-    char head[160];
-    if (for_launcher)
-        snprintf(head, sizeof head, LOG_ERROR_MARK);
-    else if (log_rank >= 0)
-        snprintf(head, sizeof head, "%s[%d]: ", program_invocation_short_name,
-                 log_rank);
-    else
-        snprintf(head, sizeof head, "%s: ", program_invocation_short_name);
-    write_line(head, fmt, ap);
+    va_list ap;
+    va_start(ap, fmt);
+    write_line(false, fmt, ap);
+    va_end(ap);
 }
 
 void log_error(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    write_error(fmt, ap);
+    write_line(true, fmt, ap);
     va_end(ap);
 }
 
@@ -109,7 +102,7 @@ void die(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    write_error(fmt, ap);
+    write_line(true, fmt, ap);
     va_end(ap);
     exit(1);
 }

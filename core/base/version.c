@@ -18,7 +18,6 @@ char *version_text(char text[VERSION_TEXT])
 
 int version_print(const char *program)
 {
-    printf("%s %s", program, version_number);
-    printf(" (%s)\n", version_revision);
+    printf("%s %s (%s)\n", program, version_number, version_revision);
     return 0;
 }

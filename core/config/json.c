@@ -10,33 +10,24 @@
 #include <ctype.h>
 #include <string.h>
 
-// Settings of earlier versions that this one has no more, and what they say
-// today: a setting (if it ends in ":", the old value follows), or "" if nothing
-// is lost without it. inject= was never taken from a run.json, and the launcher
+// Settings of earlier versions that this one has no more. With `value` the
+// setting is called now_key=now_value today; with any other value nothing is
+// lost without it. inject= was never taken from a run.json, and the launcher
 // chooses how workers meet.
 static const struct {
-    const char *key, *value, *today; // value NULL: any other
+    const char *key, *value, *now_key, *now_value;
 } old_settings[] = {
-    {"inject_rank", NULL, ""},
-    {"first_bucket_mb", NULL, ""},
-    {"fusion_mb", NULL, ""},
-    {"cluster", NULL, ""},
-    {"carrier", "library", "transport=library"},
-    {"carrier", NULL, ""},
-    {"symbols", "chars", "vocab=chars"},
-    {"symbols", NULL, ""},
-    {"vocab", "", ""},
-    {"tf32", "1", "precision=tf32"},
-    {"tf32", NULL, ""},
-    {"mistake_two_updates", "1", "mistake=two_updates"},
-    {"mistake_two_updates", NULL, ""},
-    {"mistake_local_clip", "1", "mistake=local_clip"},
-    {"mistake_local_clip", NULL, ""},
-    {"mistake_same_seed", "1", "mistake=same_seed"},
-    {"mistake_same_seed", NULL, ""},
-    {"mistake_own_steps", "", ""},
-    {"mistake_own_steps", NULL, "mistake=own_steps:"},
-    {"outer_rule", NULL, ""},
+    {.key = "inject_rank"},
+    {.key = "first_bucket_mb"},
+    {.key = "fusion_mb"},
+    {.key = "cluster"},
+    {"carrier", "library", "transport", "library"},
+    {"symbols", "chars", "vocab", "chars"},
+    {"tf32", "1", "precision", "tf32"},
+    {"mistake_two_updates", "1", "mistake", "two_updates"},
+    {"mistake_local_clip", "1", "mistake", "local_clip"},
+    {"mistake_same_seed", "1", "mistake", "same_seed"},
+    {.key = "outer_rule"},
 };
 
 static const char *text_of(const cJSON *settings, const char *key)
@@ -55,23 +46,27 @@ static bool had_no_effect(const cJSON *settings, const char *key)
     return !strcmp(key, "tf32") && format && strcmp(format, "fp32") != 0;
 }
 
-// What a setting of an earlier version says today: returns the name and sets
-// *value, both in `text`; or the setting as it is; NULL if nothing is lost.
+// What a setting of an earlier version is called today: returns the key and
+// sets *value, perhaps to `text`; NULL if nothing is lost without it.
 static const char *today(const char *key, const char **value,
                          char text[CONFIG_PATH])
 {
+    bool own_steps = !strcmp(key, "mistake_own_steps");
+    if (!**value && (own_steps || !strcmp(key, "vocab")))
+        return NULL;
+    if (own_steps) {
+        snprintf(text, CONFIG_PATH, "own_steps:%.99s", *value);
+        *value = text;
+        return "mistake";
+    }
     for (size_t i = 0; i < sizeof old_settings / sizeof *old_settings; i++) {
-        const char *only = old_settings[i].value, *now = old_settings[i].today;
-        if (strcmp(key, old_settings[i].key) || (only && strcmp(*value, only)))
+        const char *only = old_settings[i].value;
+        if (strcmp(key, old_settings[i].key))
             continue;
-        bool more = *now && now[strlen(now) - 1] == ':';
-        snprintf(text, CONFIG_PATH, "%s%.99s", now, more ? *value : "");
-        char *equals = strchr(text, '=');
-        if (!equals)
+        if (!only || strcmp(*value, only))
             return NULL;
-        *equals = '\0';
-        *value = equals + 1;
-        return text;
+        *value = old_settings[i].now_value;
+        return old_settings[i].now_key;
     }
     return key;
 }

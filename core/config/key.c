@@ -33,17 +33,10 @@ const struct key *key_renamed(const struct key_table *t, const char *name)
     return NULL;
 }
 
-// Writes the key of "key=value" to `key`, and returns it.
-static const char *text_key(const char *word, char key[64])
-{
-    snprintf(key, 64, "%.*s", (int)strcspn(word, "="), word);
-    return key;
-}
-
 const struct key *key_must_find(const struct key_table *t, const char *name)
 {
     const char *names[KEYS_MOST];
-    char key[64], nearest[SUGGEST_TEXT];
+    char key[64] = "", nearest[SUGGEST_TEXT];
     const struct key *k = key_find(t, name);
     if (k)
         return k;
@@ -56,9 +49,11 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
     for (int i = 0; i < t->n; i++)
         names[i] = t->rows[i].name;
     const char *ours = suggest_ours("", name);
+    if (ours) // the key of "key=value"
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(ours, "="), ours);
     if (ours && !*ours)
         fail("unknown key %.60s: " SUGGEST_NONE "; all: %s", name, t->all);
-    else if (ours && key_find(t, text_key(ours, key)))
+    else if (ours && key_find(t, key))
         fail("unknown key %.60s; try: %s; all: %s", name, ours, t->all);
     else
         fail("unknown key %.60s%s; all: %s", name,

@@ -10,23 +10,26 @@
 #include <string.h>
 #include <unistd.h>
 
+// Whether out= holds a file of this name.
+static bool out_has(const struct run *r, const char *name)
+{
+    char path[CONFIG_PATH + CONFIG_WORD];
+    snprintf(path, sizeof path, "%s/%s", r->out, name);
+    return !access(path, F_OK);
+}
+
 // Writes the path of run.json of the run that resume= names, "" if there is
 // none. 0, or -1 after fail().
 static int find_run(const struct run *r, char path[CONFIG_PATH])
 {
-    char parent[CONFIG_PATH], latest[CONFIG_PATH];
+    char parent[CONFIG_PATH];
+    bool is_auto = !strcmp(r->resume, "auto");
     path[0] = '\0';
-    if (!*r->resume)
+    if (!*r->resume ||
+        (is_auto && (!out_has(r, "latest") || !out_has(r, "run.json"))))
         return 0;
-    if (!strcmp(r->resume, "auto")) {
-        if (text_into(latest, sizeof latest, "%s/latest", r->out) ||
-            text_into(path, CONFIG_PATH, "%s/run.json", r->out))
-            return -1;
-        if (access(latest, F_OK) || access(path, F_OK))
-            path[0] = '\0';
-        return 0;
-    }
-    if (text_into(path, CONFIG_PATH, "%s/run.json", r->resume))
+    if (text_into(path, CONFIG_PATH, "%s/run.json",
+                  is_auto ? r->out : r->resume))
         return -1;
     if (!access(path, F_OK))
         return 0;
@@ -129,25 +132,14 @@ int config_read(struct run *r, int nwords, char *const *words)
     return drop_unfit(r);
 }
 
-// Whether out= holds a file of this name. -1 after fail().
-static int out_has(const struct run *r, const char *name)
-{
-    char path[CONFIG_PATH];
-    if (text_into(path, sizeof path, "%s/%s", r->out, name))
-        return -1;
-    return !access(path, F_OK);
-}
-
 int config_check_out(const struct run *r)
 {
-    int run = out_has(r, "run.json"), latest = out_has(r, "latest");
-    int summary = out_has(r, "summary.json");
-    if (run < 0 || latest < 0 || summary < 0)
-        return -1;
+    bool run = out_has(r, "run.json"), latest = out_has(r, "latest");
     if (run && !*r->resume)
         return fail("out=%s: holds another run; try: %sanother out=", r->out,
                     latest ? "resume=auto to go on with it, or " : "");
-    if (run && summary && !latest && !strcmp(r->resume, "auto"))
+    if (run && out_has(r, "summary.json") && !latest &&
+        !strcmp(r->resume, "auto"))
         return fail("resume=auto: out=%s holds a run that ended and left no "
                     "checkpoint to go on from; try: another out=",
                     r->out);
@@ -171,8 +163,8 @@ int config_say_changes(const struct run *r)
     if (find_run(r, path))
         return -1;
     if (!*path) {
-        if (!strcmp(r->resume, "auto") && out_has(r, "run.json") == 1 &&
-            out_has(r, "summary.json") == 0)
+        if (!strcmp(r->resume, "auto") && out_has(r, "run.json") &&
+            !out_has(r, "summary.json"))
             log_line("resume=auto: %s holds no checkpoint: training begins "
                      "at step 1",
                      r->out);

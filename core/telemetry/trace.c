@@ -156,12 +156,12 @@ static const char *index_name(const struct span_record *r)
     case SPAN_FORWARD:
     case SPAN_BACKWARD:
         return outer ? "micro" : "layer";
+    case SPAN_BUBBLE:
+        return "micro";
     case SPAN_READY:
         return "bucket";
     case SPAN_GATHER:
         return "block";
-    case SPAN_BUBBLE:
-        return "micro";
     case SPAN_COMPRESS:
         return "unit";
     case SPAN_JOIN:

@@ -63,26 +63,18 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
 
 // ---- from text
 
-// The range of a key as people read it: "1 .. 1024 blocks, or 0 (preset)".
-static void range_text(const struct key *k, char out[160])
-{
-    char min[32], max[32];
-    int at = snprintf(out, 160, "%s .. %s", value_limit(min, k->min),
-                      value_limit(max, k->max));
-    if (k->unit)
-        at += snprintf(out + at, (size_t)(160 - at), " %s", k->unit);
-    if (k->zero)
-        snprintf(out + at, (size_t)(160 - at), ", or 0 (%s)", k->zero);
-}
-
+// Names the range as people read it: "1 .. 1024 blocks, or 0 (preset)".
 static int fail_range(const struct key *k, const char *value)
 {
-    char range[160];
+    char min[32], max[32], zero[CONFIG_PATH] = "";
     if (k->type != KEY_NUMBER && k->min == 0 && k->max == 1 && !k->zero)
         return fail("%s=%s: want 0 or 1", k->name, value);
-    range_text(k, range);
-    return fail("%s=%s: want a %s, %s", k->name, value,
-                k->type == KEY_NUMBER ? "number" : "whole number", range);
+    if (k->zero)
+        snprintf(zero, sizeof zero, ", or 0 (%s)", k->zero);
+    return fail("%s=%s: want a %s, %s .. %s%s%s%s", k->name, value,
+                k->type == KEY_NUMBER ? "number" : "whole number",
+                value_limit(min, k->min), value_limit(max, k->max),
+                k->unit ? " " : "", k->unit ? k->unit : "", zero);
 }
 
 static bool in_range(const struct key *k, double x)

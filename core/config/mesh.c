@@ -27,26 +27,20 @@ const char *mesh_axis_name(enum mesh_axis axis)
 
 // ---- text
 
-static int find_axis(const char *word)
-{
-    for (int i = 0; i < MESH_AXES; i++)
-        if (!strncmp(word, names[i], 2))
-            return i;
-    return -1;
-}
-
 // Reads one word, "dp4". Returns how many characters it has, 0 if it is none.
 static size_t read_word(struct mesh *m, const char *word)
 {
-    int axis = find_axis(word);
-    size_t digits = axis < 0 ? 0 : strspn(word + 2, "0123456789");
+    enum mesh_axis axis = 0;
+    while (axis < MESH_AXES && strncmp(word, names[axis], 2))
+        axis++;
+    size_t digits = axis < MESH_AXES ? strspn(word + 2, "0123456789") : 0;
     int size = digits > 0 && digits <= 4 ? atoi(word + 2) : 0;
     if (size < 1 || size > MOST || m->n == MESH_AXES)
         return 0;
     for (int i = 0; i < m->n; i++)
-        if (m->axis[i] == (enum mesh_axis)axis)
+        if (m->axis[i] == axis)
             return 0;
-    m->axis[m->n] = (enum mesh_axis)axis;
+    m->axis[m->n] = axis;
     m->size[m->n++] = size;
     return 2 + digits;
 }

@@ -29,7 +29,7 @@ enum { ENDPOINTS = LAUNCH_ENDPOINTS };
 // backends.
 static const struct backend *row(const struct run *r)
 {
-    return backend_row(r->sync);
+    return backend_find(r->sync);
 }
 
 // Returns whether mpirun starts the job; -1 after fail() if the settings

@@ -65,7 +65,7 @@ static int worker_open(struct worker *w)
         device_open(&dev, "cpu"))
         return -1;
     w->sync_job = (struct sync_job){
-        .backend = backend_row(name),
+        .backend = backend_find(name),
         .cluster = &w->cluster,
         .dev = dev,
         .params = mem_alloc(n, sizeof(float)),

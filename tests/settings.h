@@ -23,7 +23,7 @@ static inline size_t settings_key(const char *text)
 static inline int settings_text(struct sync_settings *s, const char *text,
                                 const char *sync, int world, size_t n)
 {
-    const struct backend *row = backend_row(sync);
+    const struct backend *row = backend_find(sync);
     settings_defaults(s);
     while (*text) {
         char key[CONFIG_WORD], value[CONFIG_PATH];

@@ -43,7 +43,7 @@ static int worker_open(struct worker *w, const char *opts)
         settings_text(&w->settings, opts, w->fixture->sync, w->world, s->n))
         return -1;
     w->job = (struct sync_job){
-        .backend = backend_row(w->fixture->sync),
+        .backend = backend_find(w->fixture->sync),
         .carriers = w->fixture->carriers,
         .cluster = w->cluster,
         .dev = w->dev,

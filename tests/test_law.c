@@ -255,7 +255,7 @@ static void forecasts_of_replicas_and_servers(void **state)
     // 100 MB take 1.5 s around the ring; all but the last 4e6 gradients are
     // hidden by backward. The first bucket has 1 MiB, two have j.bucket, and
     // the last has these
-    assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
+    assert_int_equal(forecast(&j, backend_find("ring"), &links, &f), 0);
     assert_true(fabs(f.link_bytes - 150e6) < 1);
     assert_true(fabs(f.exchange_s - 1.5) < 1e-9);
     assert_true(fabs(f.apart_s - 4.5) < 1e-9);
@@ -264,26 +264,26 @@ static void forecasts_of_replicas_and_servers(void **state)
     assert_true(fabs(f.efficiency - 3 / 3.24) < 1e-9);
     assert_true(fabs(f.most_s - 3 - 0.24 * 1.15) < 1e-9);
     // through one server: 4 s, which begin when the 2 s of backward begin
-    assert_int_equal(forecast(&j, backend_row("sps"), &links, &f), 0);
+    assert_int_equal(forecast(&j, backend_find("sps"), &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 5) < 1e-9);
     assert_true(fabs(f.least_s - 4.4) < 1e-9);
     j.exchange.held = true;
-    assert_int_equal(forecast(&j, backend_row("sps"), &links, &f), 0);
+    assert_int_equal(forecast(&j, backend_find("sps"), &links, &f), 0);
     assert_true(fabs(f.exchange_s - 8) < 1e-9);
     assert_true(fabs(f.overlapped_s - 9) < 1e-9); // then 4 s of replies
     assert_true(fabs(f.link_bytes - 400e6) < 1);  // not more bytes
     // embeddings reach into the bucket before the last
     j.exchange.held = false;
     j.embeddings = 5e6;
-    assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
+    assert_int_equal(forecast(&j, backend_find("ring"), &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 3 - 6e-8 * (4e6 + j.bucket)) < 1e-9);
     // one bucket that holds all travels after backward
     j.bucket = 25e6;
-    assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
+    assert_int_equal(forecast(&j, backend_find("ring"), &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 4.5) < 1e-9);
     // a 16-bit wire halves the time
     j.bytes_each = 2;
-    assert_int_equal(forecast(&j, backend_row("dps"), &links, &f), 0);
+    assert_int_equal(forecast(&j, backend_find("dps"), &links, &f), 0);
     assert_true(fabs(f.exchange_s - 0.75) < 1e-9);
 }
 
@@ -320,7 +320,7 @@ static void forecasts_of_shards(void **state)
     links.n = 1;
     strcpy(links.fits[0].who, "tcp");
     links.fits[0].link = (struct link){.alpha_s = 0, .bytes_per_s = 1e8};
-    const struct backend *zero = backend_row("zero");
+    const struct backend *zero = backend_find("zero");
     const double one = 0.75 * 4 * N / 1e8, norm = 1.5 * 8 * BLOCKS * N / 4096;
     // all but the first gather and the last sum are hidden
     assert_int_equal(forecast(&j, zero, &links, &f), 0);

@@ -122,7 +122,7 @@ static int worker_open(struct worker *w, struct device *dev)
     w->optim = (struct optim_config){.kind = OPTIM_SGD};
     int nb = bucket_cut(w->buckets, BUCKETS, j->n, j->n / 5 + 1, j->n / 3 + 1);
     w->sync_job = (struct sync_job){
-        .backend = backend_row(name),
+        .backend = backend_find(name),
         .cluster = &w->cluster,
         .dev = dev,
         .params = mem_alloc(j->n, sizeof(float)),

@@ -50,7 +50,7 @@ static int worker_open(struct worker *w, size_t n, const char *text)
     int nb = bucket_cut(w->buckets, MAX_BUCKETS, n, n / 8 + 1, n / 4 + 1);
     assert_true(nb > 0);
     w->job = (struct sync_job){
-        .backend = backend_row("local"),
+        .backend = backend_find("local"),
         .cluster = w->cluster,
         .dev = w->dev,
         .params = device_alloc(w->dev, n, sizeof(float)),
@@ -332,7 +332,7 @@ static void alone_on_a_gpu(void **state)
         ops.host = !gpu;
         w.job.dev = &dev;
         w.job.carriers = carriers;
-        w.job.backend = backend_row("ring");
+        w.job.backend = backend_find("ring");
         w.sync = sync_open(&sync_replicas, &w.job);
         assert_non_null(w.sync);
         assert_ptr_equal(w.sync->carrier, gpu ? &device : &host);

@@ -47,7 +47,7 @@ int place_vectors(struct trainer *t)
 {
     size_t n = model_nparams(&t->config);
     const struct sync_share *share = &t->share;
-    const struct backend *row = backend_row(t->run.sync);
+    const struct backend *row = backend_find(t->run.sync);
     // If workers exchange parameters, they also read each other's parameters,
     // so these must be in shared memory.
     if (!share->lends_params)

@@ -131,8 +131,8 @@ static int find_axes(struct trainer *t)
 static int meet(struct trainer *t)
 {
     struct run *r = &t->run;
-    const struct backend *row = backend_row(r->sync);
-    if (!row || take_place(r, row) || default_rendezvous(r))
+    const struct backend *row = backend_find(r->sync);
+    if (take_place(r, row) || default_rendezvous(r))
         return -1;
     struct cluster_config config = {
         .rank = r->rank < 0 ? 0 : r->rank,
@@ -164,7 +164,7 @@ static int meet(struct trainer *t)
 static int open_data(struct trainer *t, int tokens)
 {
     const struct run *r = &t->run;
-    t->scatters = backend_row(r->sync)->traffic == TRAFFIC_OWNER;
+    t->scatters = backend_find(r->sync)->traffic == TRAFFIC_OWNER;
     bool all = t->scatters && t->replica == 0;
     struct data_config config;
     inputs_data(r, &config);
@@ -249,7 +249,7 @@ static void predict_memory(struct trainer *t)
     struct memory_job job = {
         .model = &model,
         .settings = &t->settings,
-        .backend = backend_row(t->run.sync),
+        .backend = backend_find(t->run.sync),
         .slots = optim_slots(&t->optim),
         .rank = t->members->rank,
         .world = t->members->world,
@@ -342,9 +342,7 @@ static int open_sequences(struct trainer *t)
 // Derives the backend's settings, and what this worker holds of the vectors.
 static int derive_settings(struct trainer *t)
 {
-    const struct backend *row = backend_row(t->run.sync);
-    if (!row)
-        return -1;
+    const struct backend *row = backend_find(t->run.sync);
     t->settings = t->run.settings;
     if (t->settings.squeeze == SQUEEZE_DEMO)
         t->run.clip = 0; // it updates by signs
@@ -373,11 +371,11 @@ float trainer_grad_scale(const struct trainer *t)
 
 static int open_sync(struct trainer *t)
 {
-    const struct backend *row = backend_row(t->run.sync);
+    const struct backend *row = backend_find(t->run.sync);
     const struct sync_settings *set = &t->settings;
     struct sockaddr_in address;
     const char *iface = t->run.settings.iface;
-    if (!row || (*iface && tcp_address(&address, iface)))
+    if (*iface && tcp_address(&address, iface))
         return -1;
     const struct way *way = way_find(row);
     int count = shape_buckets(&t->config, set, t->buckets, TRAIN_MAX_BUCKETS);

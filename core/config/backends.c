@@ -63,14 +63,6 @@ const struct backend *backend_find(const char *name)
     return NULL;
 }
 
-const struct backend *backend_row(const char *name)
-{
-    const struct backend *b = backend_find(name);
-    if (!b)
-        value_word("sync", name, backend_names); // names all rows in an error
-    return b;
-}
-
 const struct backend *backend_of_parts(void)
 {
     const struct backend *b = rows;

@@ -65,10 +65,9 @@ const struct backend *backend_at(int i);
 // The names of all rows, NULL-terminated.
 extern const char *const backend_names[];
 
-// The row of a name, or NULL if there is none. backend_row() then also calls
-// fail() with all names.
+// The row of a name, or NULL if there is none. The name that a run has in sync=
+// is always one of a backend.
 const struct backend *backend_find(const char *name);
-const struct backend *backend_row(const char *name);
 
 // The row for parts of a model without replicas, where nothing is to be agreed
 // on: the first one that trains parts and has carriers of our own.

@@ -174,7 +174,7 @@ static void the_update_is_queued_behind_the_sum(void **state)
     settings_defaults(&settings);
     assert_int_equal(cluster_open(&cluster, &cluster_local, &alone), 0);
     assert_int_equal(bucket_cut(&all, 1, side.n, side.n, side.n), 1);
-    struct sync_job job = {.backend = backend_row("allreduce"),
+    struct sync_job job = {.backend = backend_find("allreduce"),
                            .carriers = carriers,
                            .cluster = cluster,
                            .dev = side.job.dev,

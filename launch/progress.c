@@ -14,7 +14,8 @@ enum { RANKS = 4096 }; // the largest number of workers
 
 struct report {
     int rank, world;
-    long step, steps, line;
+    long step, steps;
+    bool line;
     double loss, val_loss, tokens_per_s, eta_s; // val_loss NaN: not evaluated
 };
 
@@ -78,50 +79,26 @@ void progress_show(struct progress *p)
         draw(p);
 }
 
-static void take_pair(struct report *r, const char *key, const char *value)
+// The number of a pair; `otherwise` if the report does not have the key.
+static double number(const char *pairs, const char *key, double otherwise)
 {
-    const struct {
-        const char *key;
-        long *whole;
-        double *number;
-    } pairs[] = {
-        {"step", &r->step, NULL},
-        {"steps", &r->steps, NULL},
-        {"line", &r->line, NULL},
-        {"loss", NULL, &r->loss},
-        {"val_loss", NULL, &r->val_loss},
-        {"tokens_per_s", NULL, &r->tokens_per_s},
-        {"eta_s", NULL, &r->eta_s},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        if (strcmp(pairs[i].key, key))
-            continue;
-        if (pairs[i].whole)
-            *pairs[i].whole = strtol(value, NULL, 10);
-        else
-            *pairs[i].number = strtod(value, NULL);
-    }
-}
-
-static void take_pairs(struct report *r, const char *pairs)
-{
-    char copy[512], *save = NULL;
-    snprintf(copy, sizeof copy, "%s", pairs);
-    for (char *word = strtok_r(copy, " ", &save); word;
-         word = strtok_r(NULL, " ", &save)) {
-        char *equals = strchr(word, '=');
-        if (!equals)
-            continue;
-        *equals = '\0';
-        take_pair(r, word, equals + 1);
-    }
+    const char *at = strstr(pairs, key);
+    return at ? strtod(at + strlen(key), NULL) : otherwise;
 }
 
 void progress_take(struct progress *p, const char *pairs)
 {
-    struct report r = {.world = 1, .val_loss = NAN};
-    sscanf(pairs, "rank=%d world=%d", &r.rank, &r.world);
-    take_pairs(&r, pairs);
+    const struct report r = {
+        .rank = (int)number(pairs, "rank=", 0),
+        .world = (int)number(pairs, " world=", 1),
+        .step = (long)number(pairs, " step=", 0),
+        .steps = (long)number(pairs, " steps=", 0),
+        .line = number(pairs, " line=", 0) > 0,
+        .loss = number(pairs, " loss=", 0),
+        .val_loss = number(pairs, " val_loss=", NAN),
+        .tokens_per_s = number(pairs, " tokens_per_s=", 0),
+        .eta_s = number(pairs, " eta_s=", 0),
+    };
     if (r.rank < 0 || r.rank >= RANKS)
         return;
     p->tokens_per_s[r.rank] = r.tokens_per_s;

@@ -3,8 +3,7 @@
 lockstep_library(supervise
   FILES launch/argv.c launch/child.c launch/cores.c launch/hosts.c
         launch/launch.c launch/launch_mpi.c launch/mpirun.c launch/openmpi.c
-        launch/openmpi_4.c launch/openmpi_5.c launch/progress.c
-        launch/elastic.c launch/scratch.c launch/supervise.c
+        launch/progress.c launch/elastic.c launch/scratch.c launch/supervise.c
   LINKS netns config secret share base PkgConfig::HWLOC)
 
 set_source_files_properties(launch/openmpi.c PROPERTIES

@@ -6,7 +6,27 @@
 #include "base/base.h"
 #include "base/beat.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+// Keeps what a line of mpirun's own says about a failure (openmpi.c).
+static void note(struct mpirun_failure *f, const char *text)
+{
+    int rank, code, sig;
+    const char *by_signal = strstr(text, "exited on signal ");
+    bool named = sscanf(text, " Process name: [[%*d,%*d],%d]", &rank) == 1 ||
+                 sscanf(text, " Process name: [%*[^],],%d]", &rank) == 1;
+    if (named && !f->rank)
+        f->rank = rank + 1;
+    else if (sscanf(text, " Exit code: %d", &code) == 1 && !f->code)
+        f->code = code;
+    else if (sscanf(text, "%*[a-z] noticed that process rank %d", &rank) == 1) {
+        f->rank = rank + 1;
+        if (by_signal)
+            f->signal = atoi(by_signal + strlen("exited on signal "));
+    } else if (f->rank && !f->signal && sscanf(text, "signal %d (", &sig) == 1)
+        f->signal = sig; // 5: on a line of its own
+}
 
 // Adds a line of mpirun's own to its first paragraph. A rule of dashes ends the
 // paragraph; with some versions an empty line does, too.
@@ -38,7 +58,7 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
     char which[8];
     if (sscanf(*text, "[%d,%d]<%7[a-z]>:%n", &job, &r, which, &used) != 3 ||
         used == 0 || r < 0 || r >= MPIRUN_RANKS) {
-        m->words->note(&m->failure, *text);
+        note(&m->failure, *text);
         note_words(m, *text);
         return false;
     }

@@ -8,11 +8,17 @@
 
 enum { MPIRUN_RANKS = 4096 };
 
+// The rank that mpirun named first, and how it ended.
+struct mpirun_failure {
+    int rank; // the rank + 1; 0: none yet
+    int code, signal;
+};
+
 struct mpirun_report {
     int workers; // ranks from this number on are servers; 0: there are none
     const struct openmpi *words; // the words of this version
     struct mpirun_limits most;   // all 0: no limits
-    struct openmpi_failure failure;
+    struct mpirun_failure failure;
     char (*last)[CHILD_LAST]; // last line of each rank; allocated when needed
     char said[CHILD_LAST];    // mpirun's own first paragraph, as one line
     bool said_all;            // that paragraph has ended

@@ -6,6 +6,7 @@
 #include "base/share.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 int argv_add(struct argv *a, const char *fmt, ...)
 {
@@ -20,6 +21,16 @@ int argv_add(struct argv *a, const char *fmt, ...)
     a->at[a->n++] = a->text + a->used;
     a->at[a->n] = NULL;
     a->used += (size_t)n + 1;
+    return 0;
+}
+
+int argv_add_text(struct argv *a, const char *text)
+{
+    for (size_t n; *(text += strspn(text, " ")); text += n) {
+        n = strcspn(text, " ");
+        if (argv_add(a, "%.*s", (int)n, text))
+            return -1;
+    }
     return 0;
 }
 

@@ -13,11 +13,12 @@ struct argv {
     char text[ARGV_TEXT];
 };
 
-// Append one word, formatted as by printf(), or n words. The words are copied.
-// 0, or -1 after fail() if there are more than ARGV_MAX words or ARGV_TEXT
-// bytes.
+// Append one word, formatted as by printf(), the words of a text, which blanks
+// separate, or n words. The words are copied. 0, or -1 after fail() if there
+// are more than ARGV_MAX words or ARGV_TEXT bytes.
 int argv_add(struct argv *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+int argv_add_text(struct argv *a, const char *text);
 int argv_add_all(struct argv *a, int n, char *const *words);
 
 // Append the path of one of Lockstep's programs (base/share.h). 0, or -1 after

@@ -220,18 +220,11 @@ static bool is_here(const struct host *h)
 static int add_shell(struct argv *out, const struct host *h)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
-    char words[LINE], *rest;
+    if (!agent)
+        agent = "ssh -o BatchMode=yes -o ConnectTimeout=10";
     if (is_here(h))
-        return argv_add(out, "sh") || argv_add(out, "-c") ? -1 : 0;
-    if (text_into(words, sizeof words, "%s",
-                  agent ? agent : "ssh -o BatchMode=yes -o ConnectTimeout=10"))
-        return -1;
-    for (char *w = strtok_r(words, " ", &rest); w;
-         w = strtok_r(NULL, " ", &rest)) {
-        if (argv_add(out, "%s", w))
-            return -1;
-    }
-    return argv_add(out, "%s", h->name);
+        return argv_add_text(out, "sh -c");
+    return argv_add_text(out, agent) || argv_add(out, "%s", h->name) ? -1 : 0;
 }
 
 static int wrap(struct argv *out, const struct slot *slot,

@@ -86,9 +86,9 @@ static int add_emulated(struct argv *a, const struct netns *net, int workers,
                       : -1;
     mem_free(program);
     return err || list_hosts(net, workers, servers > 0, list, sizeof list) ||
-                   argv_add(a, "--map-by") ||
-                   argv_add(a, servers ? "node" : "slot") ||
-                   argv_add(a, "--host") || argv_add(a, "%s", list) ||
+                   argv_add_text(a, servers ? "--map-by node --host"
+                                            : "--map-by slot --host") ||
+                   argv_add(a, "%s", list) ||
                    add_openmpi(a, openmpi_here->emulated, "lockstep enter",
                                s) ||
                    add_openmpi(a, openmpi_here->scratch, "", s)
@@ -136,22 +136,19 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
     struct argv *a = mem_alloc(1, sizeof *a);
     int err = a ? secret_make() || scratch_open(&s) : -1;
     if (!err)
-        err = argv_add(a, "mpirun") || argv_add(a, "-n") ||
+        err = argv_add_text(a, "mpirun -n") ||
               argv_add(a, "%d", r->workers + servers) ||
-              argv_add(a, "--bind-to") || argv_add(a, "none") ||
-              argv_add(a, "--oversubscribe") || argv_add(a, "--tag-output") ||
-              argv_add(a, "-x") || argv_add(a, "LOCKSTEP_PROGRESS") ||
-              argv_add(a, "-x") || argv_add(a, "LOCKSTEP_WORKERS") ||
-              argv_add(a, "-x") || argv_add(a, BEAT_VARIABLE) ||
+              argv_add_text(a, "--bind-to none --oversubscribe --tag-output "
+                               "-x LOCKSTEP_PROGRESS -x LOCKSTEP_WORKERS "
+                               "-x " BEAT_VARIABLE) ||
               (getenv("LOCKSTEP_RESTARTS") &&
-               (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
-              (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
+               argv_add_text(a, "-x LOCKSTEP_RESTARTS")) ||
+              (net && (argv_add_text(a, "-x LOCKSTEP_EMULATED") ||
                        add_emulated(a, net, r->workers, servers, s))) ||
               (!net && !r->hosts[0] && add_one_host(a, s)) ||
               (r->hosts[0] && add_hosts(a, r->hosts, s)) ||
               (r->workers > cores_count() &&
-               (argv_add(a, "--mca") || argv_add(a, "mpi_yield_when_idle") ||
-                argv_add(a, "1"))) ||
+               argv_add_text(a, "--mca mpi_yield_when_idle 1")) ||
               argv_add_program(a, "lockstep") || argv_add(a, "pin") ||
               argv_add_program(a, program) ||
               argv_add_all(a, words->n, words->at) ||

@@ -60,10 +60,9 @@ static int fill(struct argv *a, const char *command, int nwords,
 {
     char path[CONFIG_PATH], own[CONFIG_PATH];
     if (find_package(path) || share_program(own, sizeof own, "lockstep") ||
-        argv_add(a, "%s", python()) || argv_add(a, "-I") || argv_add(a, "-X") ||
-        argv_add(a, "utf8") || argv_add(a, "-c") || argv_add(a, "%s", begin) ||
-        argv_add(a, "%s", path) || argv_add(a, "%s", command) ||
-        argv_add_all(a, nwords, words))
+        argv_add(a, "%s", python()) || argv_add_text(a, "-I -X utf8 -c") ||
+        argv_add(a, "%s", begin) || argv_add(a, "%s", path) ||
+        argv_add(a, "%s", command) || argv_add_all(a, nwords, words))
         return -1;
     return setenv("LOCKSTEP_PROGRAM", own, 1)
                ? fail("LOCKSTEP_PROGRAM: %s", strerror(errno))

@@ -3,7 +3,7 @@ lockstep_test(law LINKS forecast law)
 # The answers to the commands predict, fit and simulate, which are in study/lockstep.
 lockstep_library(predict
   FILES forecast/answers.c forecast/mesh_case.c forecast/mesh_links.c
-        forecast/own_words.c forecast/questions.c forecast/sizes.c forecast/step_questions.c
+        forecast/questions.c forecast/sizes.c forecast/step_questions.c
   LINKS forecast memory pipeline textbook squeeze model config base PkgConfig::CJSON m)
 include(tests/says.cmake)
 # 498 MB of gradients; 2(n-1)/n of them pass each link of the ring.

@@ -8,7 +8,6 @@
 #include "forecast/answers.h"
 #include "forecast/mesh_case.h"
 #include "forecast/mesh_links.h"
-#include "forecast/own_words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,6 +51,39 @@ static const struct key step_rows[] = {
 static const struct key_table step_keys = {step_rows,
                                            sizeof step_rows / sizeof *step_rows,
                                            "forecast/step_questions.c"};
+
+static bool is_own(const char *word)
+{
+    for (int k = 0; k < step_keys.n; k++) {
+        size_t n = strlen(step_keys.rows[k].name);
+        if (!strncmp(word, step_keys.rows[k].name, n) && word[n] == '=')
+            return true;
+    }
+    return false;
+}
+
+// Sets the words of a step in *w, and all other words, and INI files, in *r.
+// 0, or -1 after fail().
+static int read_words(struct step_words *w, struct run *r, int nwords,
+                      char **words)
+{
+    char **own = mem_alloc(2 * (size_t)nwords + 1, sizeof *own);
+    int n = 0, others = 0;
+    if (!own)
+        return -1;
+    for (int i = 0; i < nwords; i++)
+        if (is_own(words[i]))
+            own[n++] = words[i];
+        else
+            own[nwords + others++] = words[i];
+    key_defaults(&step_keys, w);
+    int rc = key_words(&step_keys, w, n, own) ||
+                     config_parse(r, others, own + nwords)
+                 ? -1
+                 : 0;
+    mem_free(own);
+    return rc;
+}
 
 static void read_job(const struct forecasts *f, const struct run *r,
                      const struct step_words *w, struct mesh_job *job)
@@ -142,7 +174,7 @@ int step_answer(struct forecasts *f, int n, char **words, cJSON *out)
     struct step_words own;
     struct mesh_job job;
     struct mesh_step step;
-    if (own_words(&step_keys, &own, &r, n, words))
+    if (read_words(&own, &r, n, words))
         return -1;
     read_job(f, &r, &own, &job);
     struct mesh_case way = case_of(&r);
@@ -290,7 +322,7 @@ int step_answer_best(struct forecasts *f, int n, char **words, cJSON *out)
     struct mesh_job job;
     struct choices c;
     int first = cut_choices(n, words, &c);
-    if (first < 1 || own_words(&step_keys, &own, &r, first - 1, words + 1))
+    if (first < 1 || read_words(&own, &r, first - 1, words + 1))
         return -1;
     struct best *b = mem_alloc(1, sizeof *b);
     if (!b)

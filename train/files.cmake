@@ -20,9 +20,9 @@ lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 lockstep_library(whole FILES train/folder.c train/whole.c LINKS base PkgConfig::CJSON)
 
 lockstep_library(train
-  FILES train/check.c train/compute.c train/exchange.c train/idle.c train/lend.c train/loop.c
-        train/observe.c train/pace.c train/parts.c train/place.c train/progress.c
-        train/record.c train/save.c train/identity.c train/sequences.c
+  FILES train/check.c train/compute.c train/exchange.c train/lend.c train/loop.c
+        train/observe.c train/parts.c train/place.c train/progress.c
+        train/record.c train/save.c train/sequences.c
         train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/stage_buffers.c
         train/run_state.c train/summary.c train/verify.c

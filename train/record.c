@@ -11,10 +11,11 @@
 #include "config/value.h"
 #include "data/data.h"
 #include "device/device.h"
+#include "telemetry/align.h"
 #include "telemetry/manifest.h"
+#include "telemetry/nvml.h"
 #include "telemetry/steps.h"
 #include "train/about.h"
-#include "train/identity.h"
 #include "train/inputs.h"
 #include "train/run_state.h"
 #include "train/slices.h"
@@ -23,6 +24,7 @@
 #include <dnnl.h>
 #include <errno.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -64,6 +66,82 @@ static void drop_lock(struct trainer *t)
         file_unlock(t->lock - 1, path);
     t->lock = 0;
 }
+
+// ---- which process each worker is, and where it runs
+
+struct identity { // sent as bytes: no pointers, and padding is zero
+    char host[64];
+    int64_t pid, has_gpu;
+    uint64_t machine; // 0: not known
+    cpu_set_t cores;  // that the process may use
+    unsigned char gpu[DEVICE_ID];
+};
+
+// Collects the identities of all workers, by rank. All workers call it. The
+// caller frees the result with mem_free(). NULL after fail().
+static struct identity *gather_identities(const struct trainer *t)
+{
+    struct identity mine = {.pid = getpid(),
+                            .has_gpu = !device_is_host(t->dev),
+                            .machine = align_host()};
+    struct identity *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
+    if (!all)
+        return NULL;
+    if (gethostname(mine.host, sizeof mine.host - 1))
+        strcpy(mine.host, "unknown");
+    if (sched_getaffinity(0, sizeof mine.cores, &mine.cores))
+        CPU_ZERO(&mine.cores);
+    if (mine.has_gpu)
+        device_identity(t->dev, mine.gpu);
+    if (cluster_allgather(t->cluster, &mine, all, sizeof mine)) {
+        mem_free(all);
+        return NULL;
+    }
+    return all;
+}
+
+// The lowest rank of which there is an identity: an elastic job may have lost
+// others.
+static int first_rank(const struct identity *all)
+{
+    int rank = 0;
+    while (!all[rank].pid)
+        rank++;
+    return rank;
+}
+
+// Whether no two workers of one machine may use the same core.
+static bool own_cores(const struct identity *all, int world)
+{
+    for (int a = 0; a < world; a++)
+        for (int b = 0; b < a; b++) {
+            cpu_set_t both;
+            CPU_AND(&both, &all[a].cores, &all[b].cores);
+            if (all[a].machine == all[b].machine && CPU_COUNT(&both))
+                return false;
+        }
+    return true;
+}
+
+static void add_workers(struct manifest *m, const struct identity *all,
+                        int world)
+{
+    char rank[32], uuid[NVML_UUID_TEXT], text[192];
+    manifest_begin(m, "workers");
+    for (int r = 0; r < world; r++) {
+        const struct identity *s = &all[r];
+        nvml_uuid_text(uuid, s->gpu);
+        snprintf(rank, sizeof rank, "rank %d", r);
+        snprintf(text, sizeof text, "host %.63s, pid %lld%s%s", s->host,
+                 (long long)s->pid, s->has_gpu ? ", " : "",
+                 s->has_gpu ? uuid : "");
+        manifest_text(m, rank, text);
+    }
+    manifest_end(m);
+    manifest_bool(m, "own_cores", own_cores(all, world));
+}
+
+// ---- run.json
 
 // Whether a later argument sets the same key: the last one wins.
 static bool is_overruled(int argc, char *const *argv, int i)
@@ -187,7 +265,7 @@ static int write_run(const struct trainer *t, const struct identity *all,
     add_about(m, t);
     manifest_machine(m);
     add_versions(m);
-    identity_write(m, all, t->cluster->world);
+    add_workers(m, all, t->cluster->world);
     if (inputs_write(m, &t->run)) {
         manifest_close(&m, NULL);
         return -1;
@@ -256,10 +334,10 @@ int record_begin(struct trainer *t, const char *folder, int argc,
                    &t->time_before) ||
         observe_begin(t) || (own == first && state_rewind(t, folder)))
         return -1;
-    struct identity *all = identity_gather(t);
+    struct identity *all = gather_identities(t);
     int rc = all ? 0 : -1;
     if (all)
-        first = identity_first(all);
+        first = first_rank(all);
     if (all && own == first && own > 0) // worker 0 was lost
         rc = state_rewind(t, folder);
     if (!rc && own == first && !has_run_json(t))

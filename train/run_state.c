@@ -9,7 +9,6 @@
 #include "model/checkpoint.h"
 #include "model/part.h"
 #include "train/folder.h"
-#include "train/state_files.h"
 #include "train/whole.h"
 
 #include <cjson/cJSON.h>

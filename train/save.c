@@ -30,7 +30,6 @@
 #include "train/folder.h"
 #include "train/place.h"
 #include "train/snapshot.h"
-#include "train/state_files.h"
 #include "train/whole.h"
 
 #include <cjson/cJSON.h>

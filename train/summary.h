@@ -3,8 +3,7 @@
 // It has the numbers of the whole job. With a mesh it also has those of each
 // rank: bytes sent in a step by axis (dp: between replicas; pp: between stages;
 // tp: between slices), peak memory, and the predicted memory by part. With
-// stages it has the idle share of a step, and that of the timetable
-// (train/idle.h).
+// stages it has the idle share of a step, and that of the timetable.
 
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "model/safetensors.h"
 #include "telemetry/manifest.h"
-#include "train/state_files.h"
+#include "train/run_state.h"
 #include "train/whole.h"
 
 #include <math.h>

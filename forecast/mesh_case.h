@@ -21,9 +21,13 @@
 #include "sync/law.h"
 #include "train/memory_plan.h"
 
-// The cluster, the model and its times.
+// The cluster, the model and its times, and one way to use the workers.
 struct mesh_job {
-    const struct run *run; // model, precision, optimizer, recompute
+    const struct run *run;
+    // By mesh_settle(): who exchanges among the replicas, and the stages.
+    const struct backend *backend;
+    struct pipeline plan;     // its micro: micro-batches of a step
+    int layers[STAGES_PARTS]; // of each stage; layers[0] is 0: evenly
     struct model_config model;
     int hosts, slots;         // slots: workers on each host
     struct link outer, inner; // between hosts; within a host
@@ -39,18 +43,10 @@ struct mesh_job {
     double disk; // with offload=disk: bytes a second of each worker's file
 };
 
-// One way to use the workers.
-struct mesh_case {
-    struct mesh mesh;
-    const struct backend *backend; // it exchanges among the replicas
-    int shard;                     // if the backend has shards
-    enum dtype wire;               // of gradients
-    int batch;                     // sequences of a micro-batch
-    struct pipeline plan;          // its micro: micro-batches of a step
-    int layers[STAGES_PARTS];      // of each stage; layers[0] is 0: evenly
-    int sequence;                  // tp_sequence=
-    int over; // enum attention_over: how divided sequences exchange keys
-};
+// Makes *r the settings of the job, from which its way follows. Sets keys in *r
+// that the mesh or the backend do not use to their defaults, and threads=. 0,
+// or -1 after fail().
+int mesh_settle(struct mesh_job *job, struct run *r);
 
 struct mesh_step {
     double seconds, bubble;   // of a step; idle share of the pipeline's time
@@ -60,8 +56,9 @@ struct mesh_step {
     double bytes[MESH_AXES];  // sent by the busiest rank, by axis
     struct memory memory;     // of the rank that needs most
     struct memory server;     // of one of the backend's servers; all 0: none
-    int stage;                // the stage of that rank
     struct forecast exchange; // of the slowest stage's replicas
+    int stages, parts;
+    int cut[STAGES_PARTS]; // the layers of each part; 0 parts: evenly
     double forward[PIPELINE_STAGES], backward[PIPELINE_STAGES]; // seconds
     struct memory of_stage[PIPELINE_STAGES];
     int layers[PIPELINE_STAGES];
@@ -81,10 +78,10 @@ void mesh_divide(struct mesh_job *job, double seconds);
 
 // Predicts a step. If it certainly takes more than `enough` seconds, finds only
 // a lower bound of the seconds. 0, or -1 after fail().
-int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
-              double enough, struct mesh_step *out);
+int mesh_step(const struct mesh_job *job, double enough, struct mesh_step *out);
 
 // Divides the layers so that the slowest stage is as fast as possible: sets
-// c->layers to the number of layers of each stage. (The last stage also has the
-// head.) Sets c->layers[0] to 0 if even stages are as fast, and with chunks.
-void mesh_cut(const struct mesh_job *job, struct mesh_case *c);
+// job->layers to the number of layers of each stage. (The last stage also has
+// the head.) Sets job->layers[0] to 0 if even stages are as fast, and with
+// chunks.
+void mesh_cut(struct mesh_job *job);

@@ -13,9 +13,9 @@ static int neighbour(const struct mesh *m, int rank, enum mesh_axis axis)
 
 // The most ranks of a host whose next rank along an axis is on another host. If
 // `at` is >= 0, only of those at this position of the axis.
-static int leaving(const struct mesh_job *job, const struct mesh *m,
-                   enum mesh_axis axis, int at)
+static int leaving(const struct mesh_job *job, enum mesh_axis axis, int at)
 {
+    const struct mesh *m = &job->run->mesh;
     int most = 0;
     for (int host = 0; host < job->hosts; host++) {
         int leave = 0;
@@ -30,13 +30,13 @@ static int leaving(const struct mesh_job *job, const struct mesh *m,
     return most;
 }
 
-void mesh_links(struct mesh_job *job, const struct mesh *m)
+void mesh_links(struct mesh_job *job)
 {
-    int stages = mesh_size(m, MESH_PP);
+    int stages = mesh_size(&job->run->mesh, MESH_PP);
     for (int i = 0; i < MESH_AXES; i++)
-        job->leaving[i] = leaving(job, m, (enum mesh_axis)i, -1);
+        job->leaving[i] = leaving(job, (enum mesh_axis)i, -1);
     for (int k = 0; k < stages && k < PIPELINE_STAGES; k++)
-        job->leaving_stage[k] = leaving(job, m, MESH_PP, k);
+        job->leaving_stage[k] = leaving(job, MESH_PP, k);
 }
 
 // The link between neighbours, if `leave` ranks of a host share that between

@@ -5,7 +5,7 @@
 #include "forecast/mesh_case.h"
 
 // Sets job->leaving and leaving_stage. Call it before steps on this mesh.
-void mesh_links(struct mesh_job *job, const struct mesh *m);
+void mesh_links(struct mesh_job *job);
 
 // The slowest link between neighbours along an axis, and that between a stage
 // and the next one, when all ranks use it at the same time.

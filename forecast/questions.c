@@ -102,8 +102,7 @@ static int about_memory(struct forecasts *f, int n, char **words, cJSON *out)
 {
     struct run r = f->run;
     struct sizes sizes;
-    if (config_parse(&r, n, words) ||
-        sizes_mesh(&r, backend_find(r.sync), &r.mesh, &sizes))
+    if (config_parse(&r, n, words) || sizes_mesh(&r, &sizes))
         return -1;
     answers_memory(out, "worker", &sizes.worker);
     answers_memory(out, "server", &sizes.server);

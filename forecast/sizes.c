@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/zigzag.h"
+#include "config/backends.h"
 #include "config/config.h"
 #include "model/part.h"
 #include "optim/optim.h"
@@ -74,20 +75,20 @@ double sizes_slice(const struct model_config *c, int slices)
     return (double)model_nparams(c) - cut + cut / slices;
 }
 
-int sizes_stage(const struct run *r, const struct backend *b,
-                const struct sizes_rank *rank, struct sizes *out)
+int sizes_stage(const struct run *r, const struct pipeline *p,
+                const int *layers, int stage, struct sizes *out)
 {
-    int slices = mesh_size(rank->mesh, MESH_TP);
-    int divide = mesh_pieces(rank->mesh); // workers that divide a sequence
-    int members = mesh_size(rank->mesh, MESH_DP) * divide;
-    int ranks = members * rank->plan->stages * slices;
-    int up = config_exchange_heads(rank->mesh, r->attention_over);
+    const struct backend *b = backend_find(r->sync);
+    int slices = mesh_size(&r->mesh, MESH_TP);
+    int divide = mesh_pieces(&r->mesh); // workers that divide a sequence
+    int members = mesh_size(&r->mesh, MESH_DP) * divide;
+    int ranks = members * p->stages * slices;
+    int up = config_exchange_heads(&r->mesh, r->attention_over);
     struct model_job model = {.precision = config_format(r),
                               .batch = r->batch,
                               .threads = sizes_threads(r, ranks),
                               .train = true,
                               .recompute = r->recompute};
-    const struct pipeline *p = rank->plan;
     float momentum = config_moves_momentum(r) ? 0 : (float)r->momentum;
     const struct model_slices sums = {.sequence = r->tp_sequence > 0,
                                       .keeps = r->tp_sequence == 2};
@@ -101,8 +102,8 @@ int sizes_stage(const struct run *r, const struct backend *b,
                                         .up = up,
                                         .over = ring ? OVER_RING : OVER_GATHER};
     model.config = whole;
-    if (p->stages > 1 && part_cut(&whole, p->stages, rank->stage, p->chunks,
-                                  rank->layers, &model.config))
+    if (p->stages > 1 &&
+        part_cut(&whole, p->stages, stage, p->chunks, layers, &model.config))
         return -1;
     out->part = model.config;
     if (slices > 1) { // slice 0 is the largest
@@ -115,7 +116,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
         model.tokens = zigzag_most(whole.context, divide, 1);
         model.pieces = &pieces; // for its memory only
     }
-    shape_stage(p, rank->stage, &model);
+    shape_stage(p, stage, &model);
     sync_derive(&settings, b, members, model_nparams(&model.config));
     const struct memory_job job = {.model = &model,
                                    .settings = &settings,
@@ -131,16 +132,16 @@ int sizes_stage(const struct run *r, const struct backend *b,
     if (slices > 1)
         out->worker.buffers += (size_t)model.batch * (size_t)model.tokens *
                                (size_t)whole.channels * shape_join_bytes(r);
-    if (p->stages > 1 && (rank->stage == 0 || rank->stage == p->stages - 1))
+    if (p->stages > 1 && (stage == 0 || stage == p->stages - 1))
         out->worker.buffers += (size_t)part_words(&model.config).n *
                                (size_t)whole.channels * sizeof(float);
     return 0;
 }
 
-// Checks that stages= has as many parts as mesh `m` and chunks= make.
-static int check_stages(const struct run *r, const struct mesh *m)
+// Checks that stages= has as many parts as mesh= and chunks= make.
+static int check_stages(const struct run *r)
 {
-    int parts = mesh_size(m, MESH_PP) * r->chunks;
+    int parts = mesh_size(&r->mesh, MESH_PP) * r->chunks;
     return r->stages.n && r->stages.n != parts
                ? fail("stages= has %d parts, but mesh= and chunks= make %d; "
                       "try: without stages=",
@@ -151,29 +152,22 @@ static int check_stages(const struct run *r, const struct mesh *m)
 int sizes_check_mesh(const struct run *r)
 {
     struct model_config whole;
-    return sizes_model(r, &whole) || check_stages(r, &r->mesh) ||
+    return sizes_model(r, &whole) || check_stages(r) ||
                    config_check_tokens(r) || shape_check_pieces(r, &whole)
                ? -1
                : 0;
 }
 
-int sizes_mesh(const struct run *r, const struct backend *b,
-               const struct mesh *m, struct sizes *out)
+int sizes_mesh(const struct run *r, struct sizes *out)
 {
-    int stages = mesh_size(m, MESH_PP);
-    struct pipeline plan = {PIPELINE_NAIVE, 1, r->accum, 1, 0};
-    if (stages > 1)
-        plan = (struct pipeline){(enum pipeline_kind)r->pipeline, stages,
-                                 r->accum, r->chunks, r->ahead};
-    if ((stages > 1 && pipeline_check(&plan)) || check_stages(r, m))
+    const int *layers = r->stages.n ? r->stages.layers : NULL;
+    struct pipeline plan;
+    if (shape_pipeline(r, &plan) || check_stages(r))
         return -1;
     *out = (struct sizes){.worker = {0}};
-    for (int s = 0; s < stages; s++) {
-        const struct sizes_rank rank = {&plan,
-                                        r->stages.n ? r->stages.layers : NULL,
-                                        s, m};
+    for (int s = 0; s < plan.stages; s++) {
         struct sizes one;
-        if (sizes_stage(r, b, &rank, &one))
+        if (sizes_stage(r, &plan, layers, s, &one))
             return -1;
         if (memory_sum(&one.worker) > memory_sum(&out->worker))
             *out = one;

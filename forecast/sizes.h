@@ -5,7 +5,6 @@
 
 #include "train/memory_plan.h"
 
-struct mesh;
 struct pipeline;
 struct run;
 
@@ -24,34 +23,25 @@ const char *sizes_say(const struct run *r, const struct model_config *c,
 // share of this machine's cores, at least 1.
 int sizes_threads(const struct run *r, int workers);
 
-// A rank of a mesh.
-struct sizes_rank {
-    const struct pipeline *plan;
-    const int *layers; // of each part of the model; NULL: evenly
-    int stage;         // its stage
-    const struct mesh *mesh;
-};
-
 struct sizes {
     struct model_config part;     // of the rank's stage
     struct memory worker, server; // server: one of the backend's; all 0: none
 };
 
-// Predicts the memory of a rank. Without threads= all ranks of the mesh share
-// this machine's cores. 0, or -1 after fail().
-int sizes_stage(const struct run *r, const struct backend *b,
-                const struct sizes_rank *rank, struct sizes *out);
+// Predicts the memory of a rank of this stage. layers: of each part of the
+// model; NULL: evenly. Without threads= all ranks of the mesh share this
+// machine's cores. 0, or -1 after fail().
+int sizes_stage(const struct run *r, const struct pipeline *plan,
+                const int *layers, int stage, struct sizes *out);
 
 // Checks what train refuses of the run's mesh=: stages= of another number of
 // parts, workers with no token or no head, and keys of tokens that the mesh
 // does not divide. 0, or -1 after fail().
 int sizes_check_mesh(const struct run *r);
 
-// Predicts the memory of that rank of mesh `m` that needs most. N workers
-// without a mesh are dpN. accum= is the number of micro-batches. 0, or -1 after
-// fail().
-int sizes_mesh(const struct run *r, const struct backend *b,
-               const struct mesh *m, struct sizes *out);
+// Predicts the memory of that rank of the mesh that needs most. accum= is the
+// number of micro-batches. 0, or -1 after fail().
+int sizes_mesh(const struct run *r, struct sizes *out);
 
 // Returns how many parameters of a part one of its `slices` slices has (Shoeybi
 // et al., 2019): a share of the token embeddings, of the matrices and of the

@@ -105,27 +105,6 @@ static void read_job(const struct forecasts *f, const struct run *r,
         mesh_divide(job, w->compute_s);
 }
 
-static struct mesh_case case_of(const struct run *r)
-{
-    int stages = mesh_size(&r->mesh, MESH_PP);
-    struct mesh_case way = {
-        .mesh = r->mesh,
-        .backend = backend_find(r->sync),
-        .shard = r->settings.shard,
-        .wire = r->settings.wire,
-        .batch = r->batch,
-        .plan = {PIPELINE_NAIVE, 1, r->accum, 1, 0},
-        .sequence = mesh_size(&r->mesh, MESH_TP) > 1 ? r->tp_sequence : 0,
-        .over = mesh_size(&r->mesh, MESH_CP) > 1 ? r->attention_over : 0,
-    };
-    if (stages > 1)
-        way.plan = (struct pipeline){(enum pipeline_kind)r->pipeline, stages,
-                                     r->accum, r->chunks, r->ahead};
-    if (r->stages.n)
-        memcpy(way.layers, r->stages.layers, sizeof way.layers);
-    return way;
-}
-
 static void add_exchange(cJSON *out, const struct forecast *x)
 {
     cJSON *e = cJSON_AddObjectToObject(out, "exchange");
@@ -139,10 +118,9 @@ static void add_exchange(cJSON *out, const struct forecast *x)
     answers_add(e, "most_s", x->most_s);
 }
 
-static void add_step(cJSON *out, const struct mesh_case *way,
-                     const struct mesh_step *s)
+static void add_step(cJSON *out, const struct mesh_step *s)
 {
-    int stages = way->plan.stages;
+    int stages = s->stages;
     answers_add(out, "seconds", s->seconds);
     answers_add(out, "bubble", s->bubble);
     answers_add(out, "compute_s", s->compute_s);
@@ -158,14 +136,23 @@ static void add_step(cJSON *out, const struct mesh_case *way,
     answers_counts(out, "layers", s->layers, stages);
     answers_counts(out, "joins_forward", s->joins[0], stages);
     answers_counts(out, "joins_backward", s->joins[1], stages);
-    answers_counts(out, "cut", way->layers,
-                   way->layers[0] ? stages * way->plan.chunks : 0);
+    answers_counts(out, "cut", s->cut, s->parts);
     cJSON *of_stage = cJSON_AddObjectToObject(out, "of_stage");
     for (int i = 0; i < stages; i++) {
         char name[16];
         snprintf(name, sizeof name, "%d", i);
         answers_memory(of_stage, name, &s->of_stage[i]);
     }
+}
+
+static int find_step(struct mesh_job *job, struct run *r, bool cut,
+                     double enough, struct mesh_step *out)
+{
+    if (mesh_settle(job, r))
+        return -1;
+    if (cut && !r->stages.n)
+        mesh_cut(job);
+    return mesh_step(job, enough, out);
 }
 
 int step_answer(struct forecasts *f, int n, char **words, cJSON *out)
@@ -177,18 +164,13 @@ int step_answer(struct forecasts *f, int n, char **words, cJSON *out)
     if (read_words(&own, &r, n, words))
         return -1;
     read_job(f, &r, &own, &job);
-    struct mesh_case way = case_of(&r);
-    if (way.plan.stages > 1 && pipeline_check(&way.plan))
-        return -1;
-    mesh_links(&job, &way.mesh);
-    if (own.cut && !r.stages.n)
-        mesh_cut(&job, &way);
-    if (mesh_step(&job, &way, own.enough, &step))
+    mesh_links(&job);
+    if (find_step(&job, &r, own.cut, own.enough, &step))
         return -1;
     const double times[] = {job.layer_forward, job.layer_backward,
                             job.head_forward, job.head_backward};
     answers_list(out, "times", times, 4);
-    add_step(out, &way, &step);
+    add_step(out, &step);
     return 0;
 }
 
@@ -204,7 +186,6 @@ struct choices {
 };
 
 struct chosen {
-    struct mesh_case way;
     struct mesh_step step;
     int at[CHOICES]; // the alternatives; step.seconds 0: there is none
 };
@@ -260,19 +241,13 @@ static double enough_of(const struct best *b, bool plain)
     return plain ? fmax(fast, same) : fast;
 }
 
-static int try_step(struct mesh_job *job, const struct run *r, bool cut,
+static int try_step(struct mesh_job *job, struct run *r, bool cut,
                     struct best *b)
 {
     bool plain = r->settings.wire == DTYPE_F32;
     double enough = enough_of(b, plain);
     struct chosen *now = &b->now;
-    job->run = r;
-    now->way = case_of(r);
-    if (now->way.plan.stages > 1 && pipeline_check(&now->way.plan))
-        return -1;
-    if (cut && !r->stages.n)
-        mesh_cut(job, &now->way);
-    if (mesh_step(job, &now->way, enough, &now->step))
+    if (find_step(job, r, cut, enough, &now->step))
         return -1;
     if (now->step.seconds > enough)
         return 0;
@@ -311,7 +286,7 @@ static void add_chosen(cJSON *out, const char *name, const struct chosen *s,
     if (s->step.seconds == 0)
         return;
     cJSON *one = cJSON_AddObjectToObject(out, name);
-    add_step(one, &s->way, &s->step);
+    add_step(one, &s->step);
     answers_counts(one, "at", s->at, choices);
 }
 
@@ -329,7 +304,7 @@ int step_answer_best(struct forecasts *f, int n, char **words, cJSON *out)
         return -1;
     b->memory = atof(words[0]);
     read_job(f, &r, &own, &job);
-    mesh_links(&job, &r.mesh);
+    mesh_links(&job);
     int rc = try_all(&job, &r, own.cut, &c, b);
     if (!rc) {
         add_chosen(out, "fastest", &b->fastest, c.n);

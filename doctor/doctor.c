@@ -77,66 +77,49 @@ static int look_at_disk(void)
                mem_text(size, bytes));
 }
 
-// oneDNN's names of instruction sets are those of x86.
-#if defined(__x86_64__)
-static const char *isa_name(dnnl_cpu_isa_t isa)
-{
-    switch (isa) {
-    case dnnl_cpu_isa_sse41:
-        return "SSE4.1";
-    case dnnl_cpu_isa_avx:
-        return "AVX";
-    case dnnl_cpu_isa_avx2:
-        return "AVX2";
-    case dnnl_cpu_isa_avx2_vnni:
-        return "AVX2 with VNNI";
-    case dnnl_cpu_isa_avx512_core:
-        return "AVX-512";
-    case dnnl_cpu_isa_avx512_core_vnni:
-        return "AVX-512 with VNNI";
-    case dnnl_cpu_isa_avx512_core_bf16:
-        return "AVX-512 with bf16";
-    case dnnl_cpu_isa_avx512_core_amx:
-        return "AVX-512 with AMX";
-    default:
-        return "another instruction set";
-    }
-}
-
-static bool multiplies_bf16(dnnl_cpu_isa_t isa)
-{
-    return isa == dnnl_cpu_isa_avx512_core_bf16 ||
-           isa == dnnl_cpu_isa_avx512_core_amx;
-}
+static const struct isa {
+    dnnl_cpu_isa_t isa;
+    const char *name;
+    bool bf16; // it multiplies bf16
+} isas[] = {
+#if defined(__x86_64__) // oneDNN's names of instruction sets are those of x86
+    {dnnl_cpu_isa_sse41, "SSE4.1", false},
+    {dnnl_cpu_isa_avx, "AVX", false},
+    {dnnl_cpu_isa_avx2, "AVX2", false},
+    {dnnl_cpu_isa_avx2_vnni, "AVX2 with VNNI", false},
+    {dnnl_cpu_isa_avx512_core, "AVX-512", false},
+    {dnnl_cpu_isa_avx512_core_vnni, "AVX-512 with VNNI", false},
+    {dnnl_cpu_isa_avx512_core_bf16, "AVX-512 with bf16", true},
+    {dnnl_cpu_isa_avx512_core_amx, "AVX-512 with AMX", true},
+    {0, "another instruction set", false},
 #else
-static const char *isa_name(dnnl_cpu_isa_t isa)
-{
-    (void)isa;
-    return "reference code";
-}
-
-static bool multiplies_bf16(dnnl_cpu_isa_t isa)
-{
-    (void)isa;
-    return false;
-}
+    {0, "reference code", false},
 #endif
+};
+
+// The set that oneDNN uses; the last row if it has no other.
+static const struct isa *find_isa(void)
+{
+    const struct isa *last = isas + sizeof isas / sizeof *isas - 1, *i = isas;
+    while (i < last && i->isa != dnnl_get_effective_cpu_isa())
+        i++;
+    return i;
+}
 
 static void look_at_libraries(void)
 {
     int major, minor, patch;
-    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    const struct isa *isa = find_isa();
     const dnnl_version_t *v = dnnl_version();
     say(FINDING_OK, "oneDNN", NULL, "%d.%d.%d, uses %s", v->major, v->minor,
-        v->patch, isa_name(isa));
+        v->patch, isa->name);
 #if defined(LOCKSTEP_OPENBLAS)
     say(FINDING_OK, "OpenBLAS", NULL, "%s", openblas_get_config());
 #endif
-    bool fast16 = multiplies_bf16(isa);
-    say(fast16 ? FINDING_OK : FINDING_WITHOUT, "bf16", "precision=fp32",
-        fast16 ? "dot products in hardware"
-               : "no dot products in hardware: precision=bf16 works, "
-                 "but is slow");
+    say(isa->bf16 ? FINDING_OK : FINDING_WITHOUT, "bf16", "precision=fp32",
+        isa->bf16 ? "dot products in hardware"
+                  : "no dot products in hardware: precision=bf16 works, "
+                    "but is slow");
     zmq_version(&major, &minor, &patch);
     say(FINDING_OK, "ZeroMQ", NULL, "%d.%d.%d", major, minor, patch);
     bool curve = zmq_has("curve");

@@ -1,4 +1,4 @@
 lockstep_library(doctor
-  FILES doctor/doctor.c doctor/doctor_tell.c doctor/link_speed.c doctor/probe.c
+  FILES doctor/doctor.c doctor/doctor_tell.c doctor/probe.c
   LINKS study supervise model secret version config base dnnl PkgConfig::ZMQ
         PkgConfig::CJSON ${CMAKE_DL_LIBS})

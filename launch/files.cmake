@@ -12,7 +12,7 @@ set_source_files_properties(launch/openmpi.c PROPERTIES
 lockstep_library(launch
   FILES launch/enter.c launch/pin.c launch/restart.c launch/settle.c launch/train.c
         launch/watchdog.c
-  LINKS supervise memory telemetry cluster netns config base)
+  LINKS supervise memory whole telemetry cluster netns config base)
 # The commands run, report, compare, verify and watch, which are the Python package
 # study/lockstep.
 lockstep_library(study

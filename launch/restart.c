@@ -6,13 +6,14 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "telemetry/cell.h"
+#include "train/folder.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE = 2048, WHY = 768, STEP = 3 };
+enum { LINE = 2048, WHY = 1280, STEP = 3 };
 
 static const double first_wait_s = 1, longest_wait_s = 60;
 
@@ -52,18 +53,6 @@ long restart_last_step(const struct run *r)
     return step;
 }
 
-// Writes the name of the newest checkpoint, "checkpoint-30"; "" before the
-// first.
-static void newest(const struct run *r, char out[64])
-{
-    char path[CONFIG_PATH + 16];
-    snprintf(path, sizeof path, "%s/latest", r->out);
-    char *text = access(path, F_OK) ? NULL : file_read(path, 4096);
-    snprintf(out, 64, "%.*s", text ? (int)strcspn(text, "\n") : 0,
-             text ? text : "");
-    mem_free(text);
-}
-
 static void say(const char *log_path, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -82,20 +71,6 @@ static void say(const char *log_path, const char *fmt, ...)
     fclose(log);
 }
 
-// Sets the words for the next start: it resumes from this run's newest
-// checkpoint, if there is one.
-static int change_words(struct run *r, bool saved)
-{
-    return saved || !*r->resume ? config_set(r, "resume", "auto") : 0;
-}
-
-static void tell_restarts(const struct restart *s)
-{
-    char number[16];
-    snprintf(number, sizeof number, "%d", s->done);
-    setenv("LOCKSTEP_RESTARTS", number, 1);
-}
-
 // Returns the wait before a restart. It doubles with each restart.
 static double wait_of(const struct restart *s)
 {
@@ -105,39 +80,12 @@ static double wait_of(const struct restart *s)
     return wait_s > longest_wait_s ? longest_wait_s : wait_s;
 }
 
-bool restart_wanted(struct restart *s, struct run *r, const char *log_path,
-                    bool lost)
+// Decides about a loss of this rank, or of the whole job (-1), after `step`.
+// Returns and adds to why[] what restart_worker_wanted() does.
+static double decide(struct restart *s, const struct run *r, int rank,
+                     long step, bool lost, char *why, size_t size)
 {
-    char why[WHY], from[64];
-    long step = restart_last_step(r);
-    snprintf(why, sizeof why, "%s", fail_message());
-    if (s->done == r->restarts)
-        return false;
-    if (s->done > 0 && s->rank < 0 && step == s->failed_at && !lost) {
-        fail("%s; not restarted: it failed after step %ld before, so it would "
-             "fail again",
-             why, step);
-        return false;
-    }
-    s->failed_at = step;
-    s->rank = -1;
-    s->done++;
-    newest(r, from);
-    double wait_s = wait_of(s);
-    say(log_path, "%s; restart %d of %d in %g s, from %s", why, s->done,
-        r->restarts, wait_s,
-        *from        ? from
-        : *r->resume ? r->resume
-                     : "step 0: there is no checkpoint yet");
-    sleep_ns((uint64_t)(wait_s * 1e9));
-    tell_restarts(s);
-    return !change_words(r, *from);
-}
-
-double restart_worker_wanted(struct restart *s, struct run *r, int rank,
-                             bool lost, char *why, size_t size)
-{
-    long step = last_step_of(r, rank);
+    char number[16], alone[32] = "";
     size_t at = strlen(why);
     if (s->done == r->restarts)
         return -1;
@@ -148,13 +96,40 @@ double restart_worker_wanted(struct restart *s, struct run *r, int rank,
                  step);
         return -1;
     }
-    s->failed_at = step;
-    s->rank = rank;
-    s->done++;
-    double wait_s = wait_of(s);
-    snprintf(why + at, size - at,
-             "; restart %d of %d, of rank %d alone, in %g s", s->done,
-             r->restarts, rank, wait_s);
-    tell_restarts(s);
-    return wait_s;
+    *s = (struct restart){s->done + 1, step, rank};
+    snprintf(number, sizeof number, "%d", s->done);
+    setenv("LOCKSTEP_RESTARTS", number, 1);
+    if (rank >= 0)
+        snprintf(alone, sizeof alone, ", of rank %d alone,", rank);
+    snprintf(why + at, size - at, "; restart %d of %d%s in %g s", s->done,
+             r->restarts, alone, wait_of(s));
+    return wait_of(s);
+}
+
+bool restart_wanted(struct restart *s, struct run *r, const char *log_path,
+                    bool lost)
+{
+    char why[WHY], from[32];
+    snprintf(why, sizeof why, "%s", fail_message());
+    double wait_s =
+        decide(s, r, -1, restart_last_step(r), lost, why, sizeof why);
+    if (wait_s < 0) {
+        fail("%s", why);
+        return false;
+    }
+    int newest = folder_latest(r->out);
+    snprintf(from, sizeof from, "checkpoint-%d", newest);
+    say(log_path, "%s, from %s", why,
+        newest >= 0  ? from
+        : *r->resume ? r->resume
+                     : "step 0: there is no checkpoint yet");
+    sleep_ns((uint64_t)(wait_s * 1e9));
+    // it resumes from this run's newest checkpoint, if there is one
+    return newest < 0 && *r->resume ? true : !config_set(r, "resume", "auto");
+}
+
+double restart_worker_wanted(struct restart *s, struct run *r, int rank,
+                             bool lost, char *why, size_t size)
+{
+    return decide(s, r, rank, last_step_of(r, rank), lost, why, size);
 }

@@ -14,6 +14,7 @@
 #include "telemetry/steps.h"
 #include "telemetry/trace.h"
 #include "telemetry/trace_parts.h"
+#include "train/folder.h"
 
 #include <signal.h>
 #include <string.h>
@@ -68,42 +69,11 @@ static int choose_out(struct run *r, bool *made)
                 stamp, stamp);
 }
 
-static int lock_path(const struct run *r, char path[CONFIG_PATH])
-{
-    return text_into(path, CONFIG_PATH, "%s/.lock", r->out);
-}
-
-// Locks the folder: only one job at a time may use it. Returns the lock, or -1
-// after fail().
-static int take_lock(const struct run *r)
-{
-    char path[CONFIG_PATH];
-    int fd = lock_path(r, path) ? -1 : file_lock(path);
-    return fd == FILE_LOCKED
-               ? fail("out=%s: another job is writing there; try: another out=",
-                      r->out)
-               : fd;
-}
-
-static void drop_lock(const struct run *r, int lock)
-{
-    char path[CONFIG_PATH];
-    if (!lock_path(r, path))
-        file_unlock(lock, path);
-}
-
-static bool is_there(const struct run *r, const char *name)
-{
-    char path[CONFIG_PATH + 16];
-    snprintf(path, sizeof path, "%s/%s", r->out, name);
-    return access(path, F_OK) == 0;
-}
-
 // Returns whether the job began its first step: run.json is written just before
 // it.
 static bool began(const struct run *r)
 {
-    return is_there(r, "run.json");
+    return folder_has(r->out, "run.json");
 }
 
 // Opens the emulated hosts that net= asks for. If there can be none, net=?RATE
@@ -283,11 +253,11 @@ static int train(int nwords, char **words)
     if (settle_words(&r, nwords, words) || config_say_changes(&r) ||
         choose_out(&r, &made))
         return -1;
-    int lock = take_lock(&r);
+    int lock = folder_lock(r.out);
     if (lock < 0)
         return -1;
     int status = train_locked(&r, made);
-    drop_lock(&r, lock);
+    folder_unlock(lock, r.out);
     return status;
 }
 

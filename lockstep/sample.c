@@ -9,22 +9,24 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "config/config.h"
-#include "config/suggest.h"
-#include "config/value.h"
+#include "config/keys.h"
 #include "data/data.h"
 #include "model/checkpoint.h"
+#include "train/folder.h"
 #include "train/whole.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+enum { MOST_SYMBOLS = 1 << 26 }; // bytes
 
 struct settings {
     const char *prompt;
+    char row[CONFIG_PATH]; // of prompt= in the table, which set() passes by
     double temperature;
     int64_t tokens, top_k, seed, threads;
 };
@@ -40,109 +42,50 @@ struct sampler {
     int n;           // tokens in the window
 };
 
+#define AT(member) offsetof(struct settings, member), false
+
+static const struct key rows[] = {
+    {"sample", "prompt", "", KEY_TEXT, AT(row), .unit = "text",
+     .help = "what to continue; without it, a newline"},
+    {"sample", "tokens", "400", KEY_INT64, AT(tokens), .max = 1000000,
+     .help = "how many to write"},
+    {"sample", "temperature", "0.8", KEY_NUMBER, AT(temperature), .max = 100,
+     .help = "0: always the likeliest token"},
+    {"sample", "top_k", "40", KEY_INT64, AT(top_k), .max = 1 << 20,
+     .help = "draw from so many of the likeliest tokens; 0: from all"},
+    {"sample", "seed", "1", KEY_INT64, AT(seed), .max = 0x1p53 - 1,
+     .help = "of the random numbers"},
+    {"sample", "threads", "0", KEY_INT64, AT(threads), .max = 4096,
+     .help = "0: one thread, or all cores for a large model"},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "lockstep sample --help"};
+
 static void explain(FILE *f)
 {
-    fprintf(
-        f,
-        "lockstep sample DIR [key=value] ...\n\n"
-        "Writes text with the model in DIR, the folder of a run or of one of "
-        "its checkpoints.\n\n"
-        "  key          default    meaning\n"
-        "  prompt       a newline  the text to continue\n"
-        "  tokens       400        how many tokens to write, 0..1000000\n"
-        "  temperature  0.8        0..100; 0: always the likeliest token\n"
-        "  top_k        40         draw from so many of the likeliest tokens, "
-        "0..1048576; 0: all\n"
-        "  seed         1          of the random numbers, "
-        "0..9007199254740991\n"
-        "  threads      0          0..4096; 0: one thread, or all cores for a "
-        "large model\n");
-}
-
-static int set_whole(const char *key, const char *value, int64_t max,
-                     int64_t *out)
-{
-    int64_t n;
-    if (value_whole(value, &n) || n < 0 || n > max)
-        return fail("%s=%s: must be a whole number, 0 .. %lld", key, value,
-                    (long long)max);
-    *out = n;
-    return 0;
-}
-
-static int set(struct settings *s, const char *key, const char *value)
-{
-    static const char *const keys[] = {"prompt", "tokens", "temperature",
-                                       "top_k",  "seed",   "threads"};
-    if (strcmp(key, "tokens") == 0)
-        return set_whole(key, value, 1000000, &s->tokens);
-    if (strcmp(key, "top_k") == 0)
-        return set_whole(key, value, 1 << 20, &s->top_k);
-    if (strcmp(key, "seed") == 0)
-        return set_whole(key, value, ((int64_t)1 << 53) - 1, &s->seed);
-    if (strcmp(key, "threads") == 0)
-        return set_whole(key, value, 4096, &s->threads);
-    if (strcmp(key, "temperature") == 0) {
-        double t;
-        if (value_real(value, &t) || !(t >= 0 && t <= 100))
-            return fail("temperature=%s: must be a number, 0 .. 100", value);
-        s->temperature = t;
-        return 0;
-    }
-    if (strcmp(key, "prompt") == 0) {
-        s->prompt = value;
-        return value[0] ? 0 : fail("prompt=: empty; try: without prompt=");
-    }
-    char nearest[SUGGEST_TEXT];
-    return fail("unknown key %.60s%s; all: lockstep sample --help", key,
-                suggest_text(nearest, "; nearest: ", key, keys, 6));
-}
-
-// Reads the file folder/name as text. The caller frees it with free(). NULL
-// after fail().
-static char *read_text(const char *folder, const char *name)
-{
-    char path[CONFIG_PATH], *text = NULL;
-    size_t capacity = 0;
-    if (text_into(path, sizeof path, "%s/%s", folder, name))
-        return NULL;
-    FILE *f = file_open(path);
-    if (!f) {
-        fail("%s; try: a folder that lockstep train save=N wrote",
-             fail_message());
-        return NULL;
-    }
-    if (getdelim(&text, &capacity, '\0', f) < 0) {
-        fail("%s: empty or not readable", path);
-        free(text);
-        text = NULL;
-    }
-    fclose(f);
-    return text;
+    fprintf(f, "lockstep sample DIR [key=value] ...\n\n"
+               "Writes text with the model in DIR, the folder of a run or of "
+               "one of its checkpoints.\n");
+    key_help(f, &keys);
 }
 
 // Finds the folder of the checkpoint: `dir` itself, or the newest checkpoint of
 // the run in `dir`.
 static int find_checkpoint(const char *dir, char out[CONFIG_PATH])
 {
-    char weights[CONFIG_PATH];
-    struct stat st;
-    if (text_into(weights, sizeof weights, "%s/model.safetensors", dir))
-        return -1;
-    if (stat(weights, &st) == 0)
+    int newest = folder_latest(dir);
+    if (folder_has(dir, "model.safetensors"))
         return text_into(out, CONFIG_PATH, "%s", dir);
-    char *latest = read_text(dir, "latest");
-    if (!latest)
-        return -1;
-    int n = -1, used = 0, err;
-    latest[strcspn(latest, "\n")] = '\0';
-    if (sscanf(latest, "checkpoint-%9d%n", &n, &used) == 1 && !latest[used])
-        err = text_into(out, CONFIG_PATH, "%s/%s", dir, latest);
-    else
-        err = fail("%s/latest: says %.60s, which is no checkpoint of this run",
-                   dir, latest);
-    free(latest);
-    return err;
+    if (newest >= 0)
+        return text_into(out, CONFIG_PATH, "%s/checkpoint-%d", dir, newest);
+    return folder_has(dir, "latest")
+               ? fail(
+                     "%s/latest: has a name which is no checkpoint of this run",
+                     dir)
+               : fail("%s: no checkpoint; try: a folder that lockstep train "
+                      "save=N wrote",
+                      dir);
 }
 
 // Chooses one thread for a small model: one token is too little work to divide.
@@ -178,21 +121,21 @@ static int open_model(struct sampler *s)
 // Reads the checkpoint in `folder`, unless it is damaged.
 static int load(struct sampler *s, const char *folder)
 {
-    char weights[CONFIG_PATH];
-    if (whole_check_model(folder))
+    char path[CONFIG_PATH];
+    if (whole_check(folder, false))
         return fail("%s; try: another checkpoint of lockstep train save=N",
                     fail_message());
-    if (text_into(weights, sizeof weights, "%s/model.safetensors", folder) ||
-        checkpoint_config(weights, &s->config))
+    if (text_into(path, sizeof path, "%s/model.safetensors", folder) ||
+        checkpoint_config(path, &s->config))
         return -1;
     s->params = mem_alloc(model_nparams(&s->config), sizeof *s->params);
-    if (!s->params || checkpoint_read(weights, &s->config, s->params))
+    if (!s->params || checkpoint_read(path, &s->config, s->params))
         return -1;
-    char *saved = read_text(folder, "symbols.txt");
-    if (!saved)
-        return -1;
-    int err = data_symbols_load(&s->symbols, saved);
-    free(saved);
+    char *saved = text_into(path, sizeof path, "%s/symbols.txt", folder)
+                      ? NULL
+                      : file_read(path, MOST_SYMBOLS);
+    int err = saved ? data_symbols_load(&s->symbols, saved) : -1;
+    mem_free(saved);
     return err;
 }
 
@@ -320,15 +263,23 @@ static int generate(struct sampler *s)
     return 0;
 }
 
+// Reads a word key=value. A prompt may be of any length and have newlines.
+static int set(struct settings *s, char *word)
+{
+    if (strncmp(word, "prompt=", 7))
+        return key_words(&keys, s, 1, &word);
+    s->prompt = word + 7;
+    return *s->prompt ? 0 : fail("prompt=: empty; try: without prompt=");
+}
+
 static int sample(int nwords, char **words)
 {
-    struct sampler s = {.set = {"\n", 0.8, 400, 40, 1, 0}};
+    struct sampler s = {.set.prompt = "\n"};
     const char *dir = NULL;
+    key_defaults(&keys, &s.set);
     for (int i = 0; i < nwords; i++) {
-        char *equals = strchr(words[i], '=');
-        if (equals && access(words[i], F_OK)) { // no folder of this name
-            *equals = '\0';
-            if (set(&s.set, words[i], equals + 1))
+        if (strchr(words[i], '=') && access(words[i], F_OK)) { // no such folder
+            if (set(&s.set, words[i]))
                 return -1;
         } else if (dir) {
             return fail("sample: takes one folder, not also %s", words[i]);

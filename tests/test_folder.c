@@ -162,7 +162,7 @@ static void forged_hashes_are_damage(void **state)
         cJSON_AddStringToObject(j, "hash_xxh3", hash);
         char *whole = cJSON_PrintUnformatted(j);
         assert_int_equal(folder_write(dir, "state.json", whole), 0);
-        assert_int_equal(whole_check(dir), -1);
+        assert_int_equal(whole_check(dir, true), -1);
         assert_non_null(strstr(fail_message(), "damaged"));
         free(whole);
         free(plain);

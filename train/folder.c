@@ -71,6 +71,32 @@ char *folder_read(const char *folder, const char *name)
     return file_read(path, LARGEST);
 }
 
+bool folder_has(const char *folder, const char *name)
+{
+    char path[PATH];
+    return !text_into(path, sizeof path, "%s/%s", folder, name) &&
+           !access(path, F_OK);
+}
+
+int folder_lock(const char *out)
+{
+    char path[PATH];
+    if (text_into(path, sizeof path, "%s/.lock", out))
+        return -1;
+    int fd = file_lock(path);
+    return fd == FILE_LOCKED
+               ? fail("out=%s: another job is writing there; try: another out=",
+                      out)
+               : fd;
+}
+
+void folder_unlock(int lock, const char *out)
+{
+    char path[PATH];
+    if (!text_into(path, sizeof path, "%s/.lock", out))
+        file_unlock(lock, path);
+}
+
 // The N of "checkpoint-N", or -1.
 static int checkpoint_number(const char *name)
 {
@@ -96,10 +122,7 @@ int folder_newest(const char *out, int below)
 
 int folder_latest(const char *out)
 {
-    char path[PATH];
-    if (text_into(path, sizeof path, "%s/latest", out) || access(path, F_OK))
-        return -1;
-    char *name = file_read(path, LARGEST);
+    char *name = folder_has(out, "latest") ? folder_read(out, "latest") : NULL;
     if (name)
         name[strcspn(name, "\n")] = '\0';
     int n = name ? checkpoint_number(name) : -1;

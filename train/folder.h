@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <stddef.h>
+#include <stdbool.h>
 
 // Make an empty folder, removing what an earlier attempt left at that path.
 // Returns 0, or -1 after fail().
@@ -27,6 +27,14 @@ int folder_write(const char *folder, const char *name, const char *text);
 // Returns the text of folder/name (at most 16 MiB), or NULL after fail(). The
 // caller frees it with mem_free().
 char *folder_read(const char *folder, const char *name);
+
+// Whether there is a file of this name in `folder`.
+bool folder_has(const char *folder, const char *name);
+
+// Locks the folder of out=: only one job at a time may write there. Returns
+// what folder_unlock() takes, or -1 after fail().
+int folder_lock(const char *out);
+void folder_unlock(int lock, const char *out);
 
 // Returns the largest N < below for which out/checkpoint-N exists, or -1.
 int folder_newest(const char *out, int below);

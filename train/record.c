@@ -16,6 +16,7 @@
 #include "telemetry/nvml.h"
 #include "telemetry/steps.h"
 #include "train/about.h"
+#include "train/folder.h"
 #include "train/inputs.h"
 #include "train/run_state.h"
 #include "train/slices.h"
@@ -42,29 +43,13 @@ static int make_out(const char *out)
     return 0;
 }
 
-// Only one run at a time may write in OUT. If a launcher started this job, the
-// launcher holds the lock.
+// If a launcher started this job, the launcher holds the lock on OUT.
 static int take_lock(struct trainer *t)
 {
-    char path[PATH];
     if (t->launched || t->cluster->rank)
         return 0;
-    if (text_into(path, sizeof path, "%s/.lock", t->run.out))
-        return -1;
-    int fd = file_lock(path);
-    if (fd == FILE_LOCKED)
-        return fail("out=%s: another job is writing there; try: another out=",
-                    t->run.out);
-    t->lock = fd + 1;
-    return fd < 0 ? -1 : 0;
-}
-
-static void drop_lock(struct trainer *t)
-{
-    char path[PATH];
-    if (t->lock > 0 && !text_into(path, sizeof path, "%s/.lock", t->run.out))
-        file_unlock(t->lock - 1, path);
-    t->lock = 0;
+    t->lock = folder_lock(t->run.out) + 1;
+    return t->lock ? 0 : -1;
 }
 
 // ---- which process each worker is, and where it runs
@@ -287,19 +272,7 @@ static int remove_summary(const struct trainer *t)
 // Whether OUT holds a run that ended before its last step.
 static bool was_cut_short(const char *out)
 {
-    char run[PATH], summary[PATH];
-    return !text_into(run, sizeof run, "%s/run.json", out) &&
-           !text_into(summary, sizeof summary, "%s/summary.json", out) &&
-           !access(run, F_OK) && access(summary, F_OK);
-}
-
-// Whether the job that this worker joins late has its run.json.
-static bool has_run_json(const struct trainer *t)
-{
-    char path[PATH];
-    return t->sync->late &&
-           !text_into(path, sizeof path, "%s/run.json", t->run.out) &&
-           !access(path, F_OK);
+    return folder_has(out, "run.json") && !folder_has(out, "summary.json");
 }
 
 // A scheduler that starts the command of a cancelled job again makes a restart,
@@ -340,7 +313,8 @@ int record_begin(struct trainer *t, const char *folder, int argc,
         first = first_rank(all);
     if (all && own == first && own > 0) // worker 0 was lost
         rc = state_rewind(t, folder);
-    if (!rc && own == first && !has_run_json(t))
+    if (!rc && own == first &&
+        !(t->sync->late && folder_has(t->run.out, "run.json")))
         rc = remove_summary(t) || write_run(t, all, argc, argv) ? -1 : 0;
     mem_free(all);
     return rc;
@@ -352,6 +326,8 @@ int record_end(struct trainer *t)
         return cluster_barrier(t->cluster);
     if (steps_close(&t->rows) || observe_end(t) || summary_write(t))
         return -1;
-    drop_lock(t);
+    if (t->lock)
+        folder_unlock(t->lock - 1, t->run.out);
+    t->lock = 0;
     return 0;
 }

@@ -146,7 +146,7 @@ static int find_whole(const char *run, int below, char *folder, size_t size,
         if (text_into(folder, size, "%s/checkpoint-%d", run, step))
             return -1;
         *held = folder_hold(folder);
-        if (!whole_check(folder))
+        if (!whole_check(folder, true))
             return 1;
         let_go(held);
         if (!access(folder, F_OK))
@@ -192,14 +192,12 @@ static int find_named(const char *of, char *folder, size_t size, int *held)
         return fail("resume=%s: %s; try: the folder of a run or of a "
                     "checkpoint, or resume=auto",
                     of, strerror(errno));
-    if (text_into(folder, size, "%s/state.json", of))
-        return -1;
-    if (access(folder, F_OK))
+    if (!folder_has(of, "state.json"))
         return fail("resume=%s: holds no checkpoint; try: a run with "
                     "save=, one of its checkpoints, or resume=auto",
                     of);
     return text_into(folder, size, "%s", of) ||
-                   (whole_check(of) && fail_damaged(of))
+                   (whole_check(of, true) && fail_damaged(of))
                ? -1
                : 0;
 }

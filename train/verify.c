@@ -67,7 +67,7 @@ static int check_numbers(const char *path)
 static int check_files(const char *folder)
 {
     struct state_files files;
-    return whole_check(folder) || state_files(&files, folder) ||
+    return whole_check(folder, true) || state_files(&files, folder) ||
                    check_numbers(files.model) || check_numbers(files.slots)
                ? -1
                : 0;

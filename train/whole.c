@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PATH = 2048, HEX = 17, PIECE = 1 << 16 };
 
@@ -53,19 +52,12 @@ static int hash_state(const cJSON *state, char hex[HEX])
     return 0;
 }
 
-static int is_there(const char *folder, const char *name)
-{
-    char path[PATH];
-    return !text_into(path, sizeof path, "%s/%s", folder, name) &&
-           !access(path, F_OK);
-}
-
 int whole_seal(cJSON *state, const char *folder)
 {
     char hex[HEX];
     cJSON *hashes = cJSON_AddObjectToObject(state, "files");
     for (int i = 0; i < FILES; i++) {
-        if (!is_there(folder, files[i]))
+        if (!folder_has(folder, files[i]))
             continue;
         if (hash_file(folder, files[i], hex))
             return -1;
@@ -122,7 +114,7 @@ static int check(cJSON *state, const char *folder, bool optimizer)
     return rc || check_files(hashes, folder, optimizer) ? -1 : 0;
 }
 
-static int check_folder(const char *folder, bool optimizer)
+int whole_check(const char *folder, bool optimizer)
 {
     char *text = folder_read(folder, "state.json");
     if (!text)
@@ -135,16 +127,6 @@ static int check_folder(const char *folder, bool optimizer)
     return rc;
 }
 
-int whole_check(const char *folder)
-{
-    return check_folder(folder, true);
-}
-
-int whole_check_model(const char *folder)
-{
-    return check_folder(folder, false);
-}
-
 int whole_check_file(const char *path)
 {
     char folder[PATH];
@@ -152,5 +134,5 @@ int whole_check_file(const char *path)
     if (text_into(folder, sizeof folder, "%.*s",
                   slash ? (int)(slash - path) : 1, slash ? path : "."))
         return -1;
-    return is_there(folder, "state.json") ? whole_check_model(folder) : 0;
+    return folder_has(folder, "state.json") ? whole_check(folder, false) : 0;
 }

@@ -10,17 +10,17 @@
 #pragma once
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 
 // Add the hashes of the files in `folder` to *state, then that of *state.
 // Returns 0, or -1 after fail().
 int whole_seal(cJSON *state, const char *folder);
 
 // Returns 0, or -1 after fail() that names the first file of the checkpoint
-// `folder` that is damaged.
-int whole_check(const char *folder);
+// `folder` that is damaged. optimizer: also of the optimiser's state, which
+// only a resumed run needs.
+int whole_check(const char *folder, bool optimizer);
 
-// The same without the optimiser's state, which only a resumed run needs.
-int whole_check_model(const char *folder);
-
-// The same for the checkpoint that the file `path` is in, if it is in one.
+// The same without the optimiser's state, for the checkpoint that the file
+// `path` is in, if it is in one.
 int whole_check_file(const char *path);

@@ -50,7 +50,7 @@ int exchange_up(struct trainer *t, void *v, const void *host, size_t bytes)
                      : device_copy_on(t->dev, DEVICE_COMPUTE, v, host, bytes);
 }
 
-static int delay_failure(int rc)
+int exchange_end(int rc)
 {
     if (rc)
         cluster_let_cause_show();
@@ -71,7 +71,7 @@ static int make(struct trainer *t, struct group *g, const struct group_op *op,
         t->join_ns += now_ns() - start;
         sync_waited(t->sync, now_ns() - start);
     }
-    return delay_failure(rc);
+    return exchange_end(rc);
 }
 
 int exchange_await(struct trainer *t, struct group *g, uint64_t ticket,

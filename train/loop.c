@@ -65,29 +65,38 @@ static int new_weights(struct trainer *t)
     return busy_end(t->dev, DEVICE_COMPUTE);
 }
 
-// Count the bytes of this step: those since `before`.
-static void count_bytes(struct trainer *t, const struct group_stats *before,
-                        struct step_row *row)
+// What this worker has moved so far along an axis of the mesh.
+static struct group_stats moved_along(const struct trainer *t,
+                                      enum mesh_axis axis)
 {
-    struct group_stats moved = t->sync->stats;
-    group_stats_less(&moved, before);
-    group_stats_add(&t->moved, &moved);
-    row->bytes_out = moved.bytes_out;
-    row->bytes_in = moved.bytes_in;
-    row->head_out = moved.head_out;
-    row->head_in = moved.head_in;
-    t->axis_out[MESH_DP] += moved.bytes_out;
+    return axis == MESH_DP   ? t->sync->stats
+           : axis == MESH_PP ? stages_moved(t)
+           : axis == MESH_TP ? slices_moved(t)
+                             : sequences_moved(t, axis);
 }
 
-// Adds those along an axis of the workers that divide sequences.
-static void add_pieces(struct trainer *t, enum mesh_axis axis,
-                       const struct group_stats *before, struct step_row *row)
+// Counts the bytes of this step: those since `before`, by axis.
+static void count_bytes(struct trainer *t,
+                        const struct group_stats before[MESH_AXES],
+                        struct step_row *row)
 {
-    struct group_stats moved = sequences_moved(t, axis);
-    group_stats_less(&moved, before);
-    row->piece_out += moved.bytes_out;
-    row->piece_in += moved.bytes_in;
-    t->axis_out[axis] += moved.bytes_out;
+    struct group_stats moved[MESH_AXES];
+    for (int a = 0; a < MESH_AXES; a++) {
+        moved[a] = moved_along(t, (enum mesh_axis)a);
+        group_stats_less(&moved[a], &before[a]);
+        t->axis_out[a] += moved[a].bytes_out;
+    }
+    group_stats_add(&t->moved, &moved[MESH_DP]);
+    row->bytes_out = moved[MESH_DP].bytes_out;
+    row->bytes_in = moved[MESH_DP].bytes_in;
+    row->head_out = moved[MESH_DP].head_out;
+    row->head_in = moved[MESH_DP].head_in;
+    row->stage_out = moved[MESH_PP].bytes_out;
+    row->stage_in = moved[MESH_PP].bytes_in;
+    row->slice_out = moved[MESH_TP].bytes_out;
+    row->slice_in = moved[MESH_TP].bytes_in;
+    row->piece_out = moved[MESH_CP].bytes_out + moved[MESH_UP].bytes_out;
+    row->piece_in = moved[MESH_CP].bytes_in + moved[MESH_UP].bytes_in;
 }
 
 // The tokens of one replica's gradient.
@@ -99,12 +108,12 @@ static uint64_t step_tokens(const struct trainer *t)
 
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
-    const struct sync *s = t->sync, before = *s; // its counters so far
-    const struct group_stats moved = stages_moved(t);
-    const struct group_stats joined = slices_moved(t);
-    const struct group_stats passed = sequences_moved(t, MESH_CP);
-    const struct group_stats swapped = sequences_moved(t, MESH_UP);
+    const struct sync *s = t->sync;
+    struct group_stats moved[MESH_AXES];
     uint64_t start = now_ns(), bubble = t->bubble_ns, join = t->join_ns;
+    uint64_t ready_ns = s->ready_ns, sync_ns = s->step_ns;
+    for (int a = 0; a < MESH_AXES; a++)
+        moved[a] = moved_along(t, (enum mesh_axis)a);
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
     if (busy_step_begin(t->dev))
         return -1;
@@ -133,20 +142,12 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->dropped = out.dropped;
     row->lag = out.lag;
     t->mean_loss = out.loss;
-    row->ready_us = (s->ready_ns - before.ready_ns) / 1000;
-    row->sync_us = (s->step_ns - before.step_ns) / 1000;
+    row->ready_us = (s->ready_ns - ready_ns) / 1000;
+    row->sync_us = (s->step_ns - sync_ns) / 1000;
     row->compute_us += (out.slowed_ended_ns - out.slowed_began_ns) / 1000;
     row->compute_us -= row->ready_us;
-    count_bytes(t, &before.stats, row);
-    row->stage_out = stages_moved(t).bytes_out - moved.bytes_out;
-    row->stage_in = stages_moved(t).bytes_in - moved.bytes_in;
-    t->axis_out[MESH_PP] += row->stage_out;
+    count_bytes(t, moved, row);
     row->bubble_us = (t->bubble_ns - bubble) / 1000;
-    row->slice_out = slices_moved(t).bytes_out - joined.bytes_out;
-    row->slice_in = slices_moved(t).bytes_in - joined.bytes_in;
-    t->axis_out[MESH_TP] += row->slice_out;
-    add_pieces(t, MESH_CP, &passed, row);
-    add_pieces(t, MESH_UP, &swapped, row);
     row->compute_us -=
         row->compute_us < row->join_us ? row->compute_us : row->join_us;
     if (out.skipped && check_skip(t, skips))

@@ -223,7 +223,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .slices = slices_job(t),
         .pieces = sequences_job(t),
     };
-    stages_buffers(t, &job);
+    shape_stage(&t->plan, t->stage, &job);
     return job;
 }
 
@@ -260,8 +260,8 @@ static void predict_memory(struct trainer *t)
             t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };
     memory_worker(&job, &t->memory);
-    t->memory.buffers +=
-        stages_bytes(t) + slices_bytes(t) + sequences_bytes(t, &model);
+    t->memory.buffers += stages_tied(t) * sizeof(float) + slices_bytes(t) +
+                         sequences_bytes(t, &model);
     t->memory.mapped += memory_shared(stages_sharing(t) + slices_sharing(t) +
                                       sequences_sharing(t));
 }
@@ -449,7 +449,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     struct run *r = &t->run;
     if (read_words(t, nwords, words) || config_check(r) ||
         shape_model(r, &t->whole) || meet(t) ||
-        config_settle_batch(r, t->replicas) || stages_check(t) ||
+        config_settle_batch(r, t->replicas) || shape_pipeline(r, &t->plan) ||
         open_data(t, t->whole.context) || settle_vocab(t) || stages_plan(t) ||
         slices_plan(t) || sequences_plan(t))
         return -1;

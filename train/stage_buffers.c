@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "device/device.h"
+#include "train/shape.h"
 #include "train/slices.h"
 #include "train/stages.h"
 #include "train/trainer.h"
@@ -45,7 +46,7 @@ int stage_buffers_open(struct stage_buffers **out, struct trainer *t)
     struct stage_buffers *b = *out = mem_alloc(1, sizeof *b);
     if (!b)
         return -1;
-    stages_buffers(t, &job);
+    shape_stage(&t->plan, t->stage, &job);
     *b = (struct stage_buffers){
         .t = t,
         .count = {[STAGE_INPUT] = job.inputs,

@@ -14,7 +14,7 @@ struct stage_buffers;
 
 enum stage_buffer { STAGE_INPUT, STAGE_OUTPUT, STAGE_EDGE };
 
-// As many buffers of each kind as stages_buffers() says, and memory for the
+// As many buffers of each kind as shape_stage() says, and memory for the
 // tied table. Buffer i is model_input(i), model_output(i) or model_edge(i) of
 // the trainer's model. 0, or -1 after fail(). Close accepts NULL.
 int stage_buffers_open(struct stage_buffers **out, struct trainer *t);

@@ -12,7 +12,6 @@
 // backward computes, the gradient of the next may arrive and that of the one
 // before may be on its way out. With several chunks the stages form a circle,
 // and every gradient that may arrive has a buffer of its own.
-
 //
 // A message may have to wait until each other stage has done a forward and a
 // backward, one after the other. timeout= is the deadline of one of these.
@@ -25,11 +24,24 @@
 #include "sync/law_mesh.h"
 #include "sync/sync.h"
 #include "telemetry/span.h"
+#include "train/exchange.h"
+#include "train/shape.h"
 #include "train/slices.h"
 #include "train/stage_buffers.h"
 #include "train/trainer.h"
 
 #include <string.h>
+
+// The slot and the input of a micro-batch in a chunk, and that input's ticket.
+struct place {
+    int slot, input;
+    uint64_t came;
+};
+
+// Tickets of an edge's last send and receive.
+struct edge {
+    uint64_t sent, came;
+};
 
 struct stages {
     struct cluster patient;           // the line, with the deadline of a wait
@@ -41,24 +53,13 @@ struct stages {
     int ahead;       // how many backwards ahead gradients are received
     int first_input; // inputs before this one are never received
     bool *slot_used, *input_used;
-    uint64_t *sent_edge, *came_edge; // by edge: tickets of send, receive
-    // By chunk and micro-batch: its slot, its input, and that input's ticket.
-    int *slot, *input;
-    uint64_t *came;
+    struct edge *edge;        // by number
+    struct place *place;      // by chunk and micro-batch
     uint64_t sent;            // the newest ticket of sending a slot's output
     int expected[2], done[2]; // in `order`: receives posted; actions done
     struct stage_buffers *buffers;
     float *tied; // wte's gradient from the pipeline's other end
 };
-
-// After a failure, sleep a moment: the supervisor should see the death of
-// another stage, the cause, before our exit.
-static int delay_failure(int rc)
-{
-    if (rc)
-        cluster_let_cause_show();
-    return rc;
-}
 
 // Wait for a message from another stage. This stage is idle meanwhile.
 static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
@@ -66,7 +67,7 @@ static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
 {
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_BUBBLE, micro);
-    int rc = delay_failure(group_await(g, ticket));
+    int rc = exchange_end(group_await(g, ticket));
     span_end(t->observe.lane);
     uint64_t took = now_ns() - start;
     t->bubble_ns += took;
@@ -86,7 +87,7 @@ static int all_gather(struct trainer *t, double *v, size_t each)
     all.awaited = true;
     uint64_t start = now_ns(), ticket;
     int rc = group_all_gather(t->stages->forward, &all, &ticket) ||
-                     delay_failure(group_await(t->stages->forward, ticket))
+                     exchange_end(group_await(t->stages->forward, ticket))
                  ? -1
                  : 0;
     t->bubble_ns += now_ns() - start;
@@ -168,27 +169,21 @@ static int list_actions(const struct trainer *t, struct stages *s)
 static int open_buffers(struct trainer *t, struct stages *s)
 {
     struct model_job job = {.slots = 0};
-    stages_buffers(t, &job);
+    shape_stage(&t->plan, t->stage, &job);
     s->slots = job.slots;
     s->inputs = job.inputs;
     s->edges = job.edges;
-    s->ahead = stages_ahead(t);
-    s->first_input = stages_first_input(t);
+    s->ahead = shape_ahead(&t->plan, t->stage);
+    s->first_input = shape_first_input(&t->plan, t->stage);
     s->slot_used = mem_alloc((size_t)s->slots, sizeof *s->slot_used);
     s->input_used = mem_alloc((size_t)s->inputs + 1, sizeof *s->input_used);
-    s->sent_edge = mem_alloc((size_t)s->edges, sizeof *s->sent_edge);
-    s->came_edge = mem_alloc((size_t)s->edges, sizeof *s->came_edge);
-    s->slot = mem_alloc((size_t)s->total, sizeof *s->slot);
-    s->input = mem_alloc((size_t)s->total, sizeof *s->input);
-    s->came = mem_alloc((size_t)s->total, sizeof *s->came);
+    s->edge = mem_alloc((size_t)s->edges, sizeof *s->edge);
+    s->place = mem_alloc((size_t)s->total, sizeof *s->place);
     size_t tied = stages_tied(t);
     if ((tied && !(s->tied = mem_alloc(tied, sizeof *s->tied))) ||
         stage_buffers_open(&s->buffers, t))
         return -1;
-    return s->slot_used && s->input_used && s->sent_edge && s->came_edge &&
-                   s->slot && s->input && s->came
-               ? 0
-               : -1;
+    return s->slot_used && s->input_used && s->edge && s->place ? 0 : -1;
 }
 
 int stages_open(struct trainer *t)
@@ -216,11 +211,8 @@ void stages_close(struct trainer *t)
         mem_free(s->order[kind]);
     mem_free(s->slot_used);
     mem_free(s->input_used);
-    mem_free(s->sent_edge);
-    mem_free(s->came_edge);
-    mem_free(s->slot);
-    mem_free(s->input);
-    mem_free(s->came);
+    mem_free(s->edge);
+    mem_free(s->place);
     mem_free(s->tied);
     stage_buffers_close(&s->buffers);
     mem_free(s);
@@ -228,6 +220,17 @@ void stages_close(struct trainer *t)
 }
 
 // ---- messages
+
+// The stages before and behind this one, in a circle.
+static int before(const struct trainer *t)
+{
+    return (t->stage + t->plan.stages - 1) % t->plan.stages;
+}
+
+static int behind(const struct trainer *t)
+{
+    return (t->stage + 1) % t->plan.stages;
+}
 
 // Buffer i of a kind.
 static struct group_vector message(const struct trainer *t,
@@ -238,9 +241,9 @@ static struct group_vector message(const struct trainer *t,
     return group_plain(data, slices_rows(t) * (size_t)t->config.channels, type);
 }
 
-static int index_of(const struct trainer *t, struct action a)
+static struct place *place_of(const struct trainer *t, struct action a)
 {
-    return a.chunk * t->plan.micro + a.micro;
+    return &t->stages->place[a.chunk * t->plan.micro + a.micro];
 }
 
 static int take_free(bool *used, int from, int n)
@@ -260,15 +263,15 @@ static int expect_inputs(struct trainer *t)
     int *k = &s->expected[ACTION_FORWARD];
     for (; *k < s->total; ++*k) {
         struct action a = s->order[ACTION_FORWARD][*k];
-        int at = index_of(t, a);
+        struct place *at = place_of(t, a);
         if (stages_is_first(t, a.chunk))
             continue;
-        s->input[at] = take_free(s->input_used, s->first_input, s->inputs);
-        if (s->input[at] < 0)
+        at->input = take_free(s->input_used, s->first_input, s->inputs);
+        if (at->input < 0)
             return 0;
-        struct group_vector v = message(t, STAGE_INPUT, s->input[at]);
-        if (group_recv(s->forward, &v, stages_before(t), &s->came[at]))
-            return delay_failure(-1);
+        struct group_vector v = message(t, STAGE_INPUT, at->input);
+        if (group_recv(s->forward, &v, before(t), &at->came))
+            return exchange_end(-1);
     }
     return 0;
 }
@@ -282,11 +285,10 @@ static int expect_gradients(struct trainer *t, int most)
         struct action a = s->order[ACTION_BACKWARD][*k];
         int edge = *k % s->edges;
         struct group_vector v = message(t, STAGE_EDGE, edge);
-        if (group_await(s->backward, s->sent_edge[edge]))
-            return delay_failure(-1);
-        if (!stages_is_last(t, a.chunk) &&
-            group_recv(s->backward, &v, stages_behind(t), &s->came_edge[edge]))
-            return delay_failure(-1);
+        if (group_await(s->backward, s->edge[edge].sent) ||
+            (!stages_is_last(t, a.chunk) &&
+             group_recv(s->backward, &v, behind(t), &s->edge[edge].came)))
+            return exchange_end(-1);
     }
     return 0;
 }
@@ -305,19 +307,18 @@ static int begin_forward(struct trainer *t, struct action a,
                          struct model_pass *pass)
 {
     struct stages *s = t->stages;
-    int at = index_of(t, a);
+    struct place *at = place_of(t, a);
     if (s->done[ACTION_FORWARD] % s->total == 0 && begin_step(t))
         return -1;
-    int slot = s->slot[at] = take_free(s->slot_used, 0, s->slots);
+    int slot = at->slot = take_free(s->slot_used, 0, s->slots);
     CHECK(slot >= 0);
     if (stages_is_first(t, a.chunk))
-        s->input[at] = s->inputs ? slot : 0;
-    else if (await_stage(t, s->forward, s->came[at], a.micro) ||
-             stage_buffers_up(s->buffers, STAGE_INPUT, s->input[at]))
+        at->input = s->inputs ? slot : 0;
+    else if (await_stage(t, s->forward, at->came, a.micro) ||
+             stage_buffers_up(s->buffers, STAGE_INPUT, at->input))
         return -1;
-    *pass = (struct model_pass){.chunk = a.chunk,
-                                .slot = slot,
-                                .input = s->input[at]};
+    *pass =
+        (struct model_pass){.chunk = a.chunk, .slot = slot, .input = at->input};
     return 0;
 }
 
@@ -331,8 +332,7 @@ static int end_forward(struct trainer *t, struct action a,
     struct group_vector v = message(t, STAGE_OUTPUT, pass->slot);
     if (stage_buffers_down(s->buffers, STAGE_OUTPUT, pass->slot))
         return -1;
-    return delay_failure(
-        group_send(s->forward, &v, stages_behind(t), &s->sent));
+    return exchange_end(group_send(s->forward, &v, behind(t), &s->sent));
 }
 
 static int begin_backward(struct trainer *t, struct action a,
@@ -340,14 +340,14 @@ static int begin_backward(struct trainer *t, struct action a,
 {
     struct stages *s = t->stages;
     int number = s->done[ACTION_BACKWARD], edge = number % s->edges;
-    int at = index_of(t, a);
+    struct place *at = place_of(t, a);
     *pass = (struct model_pass){.chunk = a.chunk,
-                                .slot = s->slot[at],
-                                .input = s->input[at],
+                                .slot = at->slot,
+                                .input = at->input,
                                 .edge = edge};
     if (expect_gradients(t, number) ||
         (!stages_is_last(t, a.chunk) &&
-         (await_stage(t, s->backward, s->came_edge[edge], a.micro) ||
+         (await_stage(t, s->backward, s->edge[edge].came, a.micro) ||
           stage_buffers_up(s->buffers, STAGE_EDGE, edge))))
         return -1;
     return expect_gradients(t, number + s->ahead);
@@ -368,8 +368,8 @@ static int end_backward(struct trainer *t, struct action a,
         return -1;
     if (first)
         return 0;
-    return delay_failure(group_send(s->backward, &v, stages_before(t),
-                                    &s->sent_edge[pass->edge]));
+    return exchange_end(
+        group_send(s->backward, &v, before(t), &s->edge[pass->edge].sent));
 }
 
 int stages_begin(struct trainer *t, struct action a, struct model_pass *pass)
@@ -395,8 +395,8 @@ static int await_sent(struct trainer *t)
     struct stages *s = t->stages;
     int newest = (s->total - 1) % s->edges;
     if (group_await(s->forward, s->sent))
-        return delay_failure(-1);
-    return await_stage(t, s->backward, s->sent_edge[newest], -1);
+        return exchange_end(-1);
+    return await_stage(t, s->backward, s->edge[newest].sent, -1);
 }
 
 // The first and the last stage each add the other's gradient of wte to their
@@ -420,7 +420,7 @@ int stages_tie(struct trainer *t)
     if (group_send(s->backward, &own, other, &ticket) ||
         group_recv(s->backward, &its, other, &ticket) ||
         await_stage(t, s->backward, ticket, -1))
-        return delay_failure(-1);
+        return exchange_end(-1);
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < n; i++)
         mine[i] += s->tied[i];
@@ -454,7 +454,7 @@ int stages_align(struct trainer *t)
     int rc = t->stage ? group_recv(s->forward, &v, other, &ticket)
                       : group_send(s->forward, &v, other, &ticket);
     if (rc || group_await(s->forward, ticket))
-        return delay_failure(-1);
+        return exchange_end(-1);
     return t->stage ? stage_buffers_put_tied(s->buffers, t->params) : 0;
 }
 
@@ -467,8 +467,8 @@ int stages_receive(struct trainer *t, int chunk)
     if (t->plan.stages == 1 || stages_is_first(t, chunk))
         return 0;
     struct group_vector v = message(t, STAGE_INPUT, 0);
-    if (group_recv(s->forward, &v, stages_before(t), &ticket) ||
-        delay_failure(group_await(s->forward, ticket)))
+    if (group_recv(s->forward, &v, before(t), &ticket) ||
+        exchange_end(group_await(s->forward, ticket)))
         return -1;
     return stage_buffers_up(s->buffers, STAGE_INPUT, 0);
 }
@@ -482,8 +482,8 @@ int stages_send(struct trainer *t, int chunk)
     struct group_vector v = message(t, STAGE_OUTPUT, 0);
     if (stage_buffers_down(s->buffers, STAGE_OUTPUT, 0))
         return -1;
-    return group_send(s->forward, &v, stages_behind(t), &ticket) ||
-                   delay_failure(group_await(s->forward, ticket))
+    return group_send(s->forward, &v, behind(t), &ticket) ||
+                   exchange_end(group_await(s->forward, ticket))
                ? -1
                : 0;
 }

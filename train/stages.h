@@ -32,30 +32,9 @@
 
 struct trainer;
 
-// Sets t->plan, the timetable of a step, from accum= and the mesh. Returns 0,
-// or -1 after fail().
-int stages_check(struct trainer *t);
-
 // Sets t->stage and t->config: which stage this is, and the part of t->whole
 // that it holds. Returns 0, or -1 after fail().
 int stages_plan(struct trainer *t);
-
-// Sets the numbers of the stage's buffers in *job.
-void stages_buffers(const struct trainer *t, struct model_job *job);
-
-// The stages before and behind this one, in a circle.
-int stages_before(const struct trainer *t);
-int stages_behind(const struct trainer *t);
-
-// stages_first_input: inputs before this number belong to activation slots of
-// forwards that receive nothing. stages_ahead: how many backwards ahead
-// gradients are received.
-int stages_first_input(const struct trainer *t);
-int stages_ahead(const struct trainer *t);
-
-// Bytes of the buffer that stages_open() allocates for the tied table's
-// gradient from the other end. Its other buffers are small.
-size_t stages_bytes(const struct trainer *t);
 
 // How many members the groups of stages have that share memory: those of both
 // directions, or 0 if messages travel by TCP. Known after stages_open().
@@ -79,8 +58,9 @@ bool stages_is_first(const struct trainer *t, int chunk);
 bool stages_is_last(const struct trainer *t, int chunk);
 
 // stages_tied: the number of elements at the start of the gradient that
-// stages_tie() completes. Call stages_tie() after all actions of a step, with
-// several stages. It returns 0, or -1 after fail().
+// stages_tie() completes; stages_open() allocates memory for those of the other
+// end. Call stages_tie() after all actions of a step, with several stages. It
+// returns 0, or -1 after fail().
 size_t stages_tied(const struct trainer *t);
 int stages_tie(struct trainer *t);
 

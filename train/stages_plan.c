@@ -1,5 +1,5 @@
-// stages_plan.c - finds which stage a worker is, which part of the model it
-// holds, and how many buffers it needs.
+// stages_plan.c - finds which stage a worker is, and which part of the model it
+// holds.
 
 #include "train/stages.h"
 
@@ -8,11 +8,6 @@
 #include "model/part.h"
 #include "train/shape.h"
 #include "train/trainer.h"
-
-int stages_check(struct trainer *t)
-{
-    return shape_pipeline(&t->run, &t->plan);
-}
 
 int stages_plan(struct trainer *t)
 {
@@ -30,40 +25,10 @@ bool stages_is_last(const struct trainer *t, int chunk)
     return t->stage == t->plan.stages - 1 && chunk == t->plan.chunks - 1;
 }
 
-int stages_before(const struct trainer *t)
-{
-    return (t->stage + t->plan.stages - 1) % t->plan.stages;
-}
-
-int stages_behind(const struct trainer *t)
-{
-    return (t->stage + 1) % t->plan.stages;
-}
-
 size_t stages_tied(const struct trainer *t)
 {
     bool end = t->stage == 0 || t->stage == t->plan.stages - 1;
     return t->plan.stages > 1 && end
                ? (size_t)part_words(&t->config).n * (size_t)t->whole.channels
                : 0;
-}
-
-size_t stages_bytes(const struct trainer *t)
-{
-    return stages_tied(t) * sizeof(float);
-}
-
-int stages_first_input(const struct trainer *t)
-{
-    return shape_first_input(&t->plan, t->stage);
-}
-
-int stages_ahead(const struct trainer *t)
-{
-    return shape_ahead(&t->plan, t->stage);
-}
-
-void stages_buffers(const struct trainer *t, struct model_job *job)
-{
-    shape_stage(&t->plan, t->stage, job);
 }

@@ -6,7 +6,7 @@
 // would have (train/about.h), as far as they are known before the data are
 // read, or {"error": what train would say}. With hash=1 it also adds the
 // machine and the environment, reads the data and other files, and adds their
-// hashes (train/inputs.h). Experiments ask it about their cells.
+// hashes (train/about.h). Experiments ask it about their cells.
 
 #include "lockstep/commands.h"
 
@@ -22,7 +22,6 @@
 #include "sync/derive.h"
 #include "telemetry/manifest.h"
 #include "train/about.h"
-#include "train/inputs.h"
 #include "train/shape.h"
 
 #include <cjson/cJSON.h>
@@ -99,7 +98,7 @@ static int plan_line(const char *text, bool hashes)
         return -1;
     if (!rc && hashes) {
         manifest_machine(m);
-        rc = inputs_write(m, &asked) || inputs_write_data(m, &asked);
+        rc = about_inputs(m, &asked) || about_data(m, &asked);
     }
     if (rc)
         manifest_text(m, "error", fail_message());

@@ -2,16 +2,21 @@
 
 #include "train/about.h"
 
+#include "base/base.h"
 #include "config/backends.h"
 #include "config/config.h"
 #include "config/keys.h"
 #include "config/mesh.h"
+#include "config/value.h"
+#include "data/data.h"
+#include "data/token_file.h"
 #include "telemetry/manifest.h"
 #include "train/run_law.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FORMAT = 3 };
 
@@ -34,11 +39,6 @@ static void add_settings(struct manifest *m, const struct about *a)
 }
 
 // ---- the way
-
-static int parts_of(const struct run *r)
-{
-    return mesh_parts(&r->mesh);
-}
 
 static bool is_ignored(const struct run *r, const struct key *k)
 {
@@ -69,7 +69,7 @@ static void add_way(struct manifest *m, const struct about *a)
     manifest_bool(m, "apart", backend_find(r->sync)->apart);
     manifest_number(m, "every", r->settings.every);
     manifest_text(m, "promise", late);
-    manifest_number(m, "parts", parts_of(r));
+    manifest_number(m, "parts", mesh_parts(&r->mesh));
     manifest_number(m, "stages", mesh_size(&r->mesh, MESH_PP));
     manifest_number(m, "slices", mesh_size(&r->mesh, MESH_TP));
     manifest_number(m, "pieces", mesh_pieces(&r->mesh));
@@ -91,43 +91,39 @@ static bool makes_training(const struct key *k)
     static const char *const more[] = {
         "vocab",   "val_fraction", "order",          "seed",        "steps",
         "mistake", "attention",    "wire",           "consistency", "backup",
-        "every",   "outer_lr",     "outer_momentum", "tp_wire",
+        "every",   "outer_lr",     "outer_momentum", "tp_wire",     NULL,
     };
     if (!strcmp(k->name, "lr_scale") || !strcmp(k->name, "base_batch"))
         return false; // add_value() writes the learning rate they result in
-    if (is_of_model(k) || !strcmp(k->group, "optimizer"))
-        return true;
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        if (!strcmp(k->name, more[i]))
-            return true;
-    return false;
+    return is_of_model(k) || !strcmp(k->group, "optimizer") ||
+           value_known(k->name, more);
 }
 
 // Of these the losses depend if gradients are compressed: buckets are
 // compressed one by one.
 static bool is_of_squeeze(const struct key *k)
 {
-    static const char *const names[] = {"squeeze",
-                                        "density",
-                                        "scope",
-                                        "levels",
-                                        "squeeze_rank",
-                                        "feedback",
-                                        "bucket",
-                                        "bucket_mb",
-                                        "squeeze_after",
-                                        "freeze",
-                                        "momentum_correction"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(k->name, names[i]))
-            return true;
-    return false;
+    static const char *const names[] = {
+        "squeeze",
+        "density",
+        "scope",
+        "levels",
+        "squeeze_rank",
+        "feedback",
+        "bucket",
+        "bucket_mb",
+        "squeeze_after",
+        "freeze",
+        "momentum_correction",
+        NULL,
+    };
+    return value_known(k->name, names);
 }
 
 static double global_batch(const struct about *a)
 {
     const struct run *r = a->effective;
-    return (double)r->batch * r->accum * a->world / parts_of(r);
+    return (double)r->batch * r->accum * a->world / mesh_parts(&r->mesh);
 }
 
 static void add_value(struct manifest *m, const struct about *a,
@@ -197,21 +193,75 @@ static void add_law(struct manifest *m, const struct about *a)
     manifest_end(m);
 }
 
-// ---- mistakes
-
-static void add_mistakes(struct manifest *m, const struct run *r)
-{
-    char text[CONFIG_PATH];
-    const char *at[] = {text};
-    manifest_texts(m, "mistakes", config_mistake(r, text) != NULL, at);
-}
+// ---- all of it
 
 void about_write(struct manifest *m, const struct about *a)
 {
+    char text[CONFIG_PATH];
+    bool wrong = config_mistake(a->effective, text);
     add_settings(m, a);
     add_way(m, a);
     add_training(m, a);
     add_law(m, a);
-    add_mistakes(m, a->effective);
+    manifest_texts(m, "mistakes", wrong, (const char *[]){text});
     manifest_number(m, "format", FORMAT);
+}
+
+// ---- inputs
+
+void about_data_config(const struct run *r, struct data_config *out)
+{
+    *out = (struct data_config){
+        .path = r->data,
+        .vocab = r->vocab,
+        .val_fraction = r->val_fraction,
+        .val_unused = !r->eval,
+        .batch = 1,
+        .tokens = 1,
+        .accum = 1,
+        .world = 1,
+        .seed = (uint64_t)r->seed,
+        .order = (enum data_order)r->order,
+        .same_draw = r->settings.mistake.kind == MISTAKE_SAME_SEED,
+        .max_bytes = 4u << 20,
+    };
+}
+
+static int add_file(struct manifest *m, const char *key, const char *path)
+{
+    struct file f;
+    if (file_map(&f, key, path))
+        return -1;
+    manifest_hash(m, key, hash_bytes(f.at, f.bytes));
+    file_unmap(&f);
+    return 0;
+}
+
+int about_inputs(struct manifest *m, const struct run *r)
+{
+    const char *lab = r->settings.lab;
+    // a run that goes on does not read it again
+    bool init = strcmp(r->init, "random") && !access(r->init, F_OK);
+    manifest_begin(m, "inputs");
+    int rc = init ? add_file(m, "init_file", r->init) : 0;
+    if (!rc && *lab)
+        rc = add_file(m, "lab_file", lab);
+    manifest_end(m);
+    return rc;
+}
+
+int about_data(struct manifest *m, const struct run *r)
+{
+    struct data_config c;
+    struct data_info info;
+    struct data *d;
+    about_data_config(r, &c);
+    if (data_open(&d, &c))
+        return -1;
+    data_info(d, &info);
+    manifest_begin(m, "data");
+    manifest_hash(m, "hash_xxh3", info.hash);
+    manifest_end(m);
+    data_close(&d);
+    return 0;
 }

@@ -26,6 +26,7 @@
 
 #pragma once
 
+struct data_config;
 struct manifest;
 struct model_config;
 struct run;
@@ -40,3 +41,21 @@ struct about {
 };
 
 void about_write(struct manifest *m, const struct about *a);
+
+// ---- inputs: the data, and hashes of files
+//
+// A reader who finds other hashes than now knows that the run of before would
+// not be repeated by the same settings.
+
+// Fills what the settings alone say of the data. Batches, ranks and the length
+// of a sequence are 1.
+void about_data_config(const struct run *r, struct data_config *out);
+
+// Adds "inputs": {"init_file": hash, "lab_file": hash}, 16 hexadecimal digits
+// each, of the files that init= and lab= name. Reads them. 0, or -1 after
+// fail().
+int about_inputs(struct manifest *m, const struct run *r);
+
+// Adds "data": {"hash_xxh3": hash} as run.json has it. Reads and tokenises all
+// of the data. 0, or -1 after fail().
+int about_data(struct manifest *m, const struct run *r);

@@ -13,7 +13,7 @@ lockstep_library(memory
 
 # What run.json says to the readers of a run, and `lockstep plan` before it.
 lockstep_library(about
-  FILES train/about.c train/inputs.c train/run_law.c
+  FILES train/about.c train/run_law.c
   LINKS memory law squeezed sync model data pipeline telemetry group config base m)
 
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)

@@ -17,7 +17,6 @@
 #include "telemetry/steps.h"
 #include "train/about.h"
 #include "train/folder.h"
-#include "train/inputs.h"
 #include "train/run_state.h"
 #include "train/slices.h"
 #include "train/summary.h"
@@ -251,7 +250,7 @@ static int write_run(const struct trainer *t, const struct identity *all,
     manifest_machine(m);
     add_versions(m);
     add_workers(m, all, t->cluster->world);
-    if (inputs_write(m, &t->run)) {
+    if (about_inputs(m, &t->run)) {
         manifest_close(&m, NULL);
         return -1;
     }

@@ -16,7 +16,7 @@
 #include "device/device.h"
 #include "horovod_ring/tcp.h"
 #include "sync/derive.h"
-#include "train/inputs.h"
+#include "train/about.h"
 #include "train/lend.h"
 #include "train/parts.h"
 #include "train/place.h"
@@ -167,7 +167,7 @@ static int open_data(struct trainer *t, int tokens)
     t->scatters = backend_find(r->sync)->traffic == TRAFFIC_OWNER;
     bool all = t->scatters && t->replica == 0;
     struct data_config config;
-    inputs_data(r, &config);
+    about_data_config(r, &config);
     config.batch = all ? r->batch * t->replicas : r->batch;
     config.tokens = tokens;
     config.accum = r->accum;

@@ -25,7 +25,7 @@ lockstep_library(train
         train/record.c train/save.c train/sequences.c
         train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/stage_buffers.c
-        train/run_state.c train/summary.c train/verify.c
+        train/run_state.c train/summary.c
   LINKS memory about snapshot whole backends operands sync law model pipeline data telemetry optim
         cluster_mpi cluster_zmq
         device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C

@@ -9,7 +9,6 @@
 #include "model/part.h"
 #include "optim/optim.h"
 #include "sync/derive.h"
-#include "sync/law_mesh.h"
 #include "sync/sync.h"
 #include "train/shape.h"
 
@@ -72,11 +71,6 @@ int mesh_settle(struct mesh_job *job, struct run *r)
 
 // ---- stages
 
-struct part {
-    struct sizes is;
-    double params; // of one slice of the stage
-};
-
 static int slices_of(const struct mesh_job *job)
 {
     return mesh_size(&job->run->mesh, MESH_TP);
@@ -122,39 +116,11 @@ static const int *cut_of(const struct mesh_job *job)
     return job->layers[0] ? job->layers : NULL;
 }
 
-static int read_part(const struct mesh_job *job, int stage, struct part *out)
-{
-    if (sizes_stage(job->run, &job->plan, cut_of(job), stage, &out->is))
-        return -1;
-    out->params = sizes_slice(&out->is.part, slices_of(job));
-    return 0;
-}
-
 static struct law_mesh law_of_stage(const struct mesh_job *job, int stage,
                                     int layers)
 {
-    const struct model_config *m = &job->model;
-    return (struct law_mesh){
-        .rows = (double)job->run->batch * m->context,
-        .channels = m->channels,
-        .vocab = m->vocab,
-        .width = (double)dtype_bytes(config_format(job->run)),
-        .sum = (double)dtype_bytes((enum dtype)job->run->tp_wire),
-        .micro = job->plan.micro,
-        .stages = job->plan.stages,
-        .chunks = job->plan.chunks,
-        .slices = slices_of(job),
-        .layers = layers,
-        .stage = stage,
-        .recompute = job->run->recompute,
-        .aligned = shape_aligned(job->run, job->backend, &job->run->settings,
-                                 members_of(job)),
-        .sequence = job->run->tp_sequence,
-        .pieces = pieces_of(job),
-        .up = config_exchange_heads(&job->run->mesh, job->run->attention_over),
-        .tokens = m->context,
-        .heads = m->heads,
-    };
+    return shape_mesh(job->run, &job->plan, &job->model, members_of(job), stage,
+                      layers);
 }
 
 // Returns the seconds that a worker computes in forward or backward of one
@@ -295,10 +261,10 @@ static double least_seconds(const struct mesh_job *job,
 
 // ---- replicas
 
-// Parameters that a worker updates.
-static double own_params(const struct mesh_job *job, const struct part *part)
+// Of the parameters of a slice those that a worker updates.
+static double own_params(const struct mesh_job *job, double params)
 {
-    return part->params / (job->backend->shards ? members_of(job) : 1);
+    return params / (job->backend->shards ? members_of(job) : 1);
 }
 
 // Whether they are in the file of offload=disk, too.
@@ -308,40 +274,40 @@ static bool params_in_file(const struct mesh_job *job)
            job->run->settings.shard == SHARD_PARAMS;
 }
 
-// Returns the seconds of the update of the parameters that a worker holds. What
-// is in a file is read and written meanwhile.
-static double updates(const struct mesh_job *job, const struct part *part)
+// Returns the seconds of the update of `own` parameters. What is in a file is
+// read and written meanwhile.
+static double updates(const struct mesh_job *job, double own)
 {
     const struct run *r = job->run;
     int floats = optim_slots_of((uint32_t)r->optimizer, (float)r->momentum) +
                  params_in_file(job);
     double moved = job->disk > 0 ? 2.0 * 4 * floats / job->disk : 0;
-    return own_params(job, part) * fmax(job->update, moved);
+    return own * fmax(job->update, moved);
 }
 
-// Returns the seconds of the pipeline, or those for which parameters are read
-// from a file meanwhile: in forward and in backward of each micro-batch.
-static double computes(const struct mesh_job *job, const struct part *part,
+// Returns the seconds of the pipeline, or those for which its `own` parameters
+// are read from a file meanwhile: in forward and in backward of each micro-batch.
+static double computes(const struct mesh_job *job, double own,
                        double pipeline_s)
 {
-    double bytes = 2.0 * 4 * job->plan.micro * own_params(job, part);
+    double bytes = 2.0 * 4 * job->plan.micro * own;
     return params_in_file(job) ? fmax(pipeline_s, bytes / job->disk)
                                : pipeline_s;
 }
 
 // Predicts the step of one stage: the pipeline of `pipeline_s` seconds, the
 // exchange among the stage's replicas while it runs, and the update. forecast()
-// expects whole vectors. For a slice, which is shorter, the link is made faster
-// by the same factor.
-static int add_replicas(const struct mesh_job *job, const struct part *part,
+// expects whole vectors. For a slice, which has only `params`, the link is made
+// faster by the same factor.
+static int add_replicas(const struct mesh_job *job,
+                        const struct model_config *config, double params,
                         double pipeline_s, double backward_s,
                         struct forecast *out)
 {
     struct bucket blocks[MOST_BLOCKS];
-    const struct model_config *config = &part->is.part;
     struct sync_settings set = job->run->settings;
     int replicas = members_of(job);
-    double n = (double)model_nparams(config);
+    double n = (double)model_nparams(config), own = own_params(job, params);
     int servers = set.servers.count;
     sync_derive(&set, job->backend, replicas, (size_t)n);
     struct law_step step =
@@ -371,7 +337,7 @@ static int add_replicas(const struct mesh_job *job, const struct part *part,
         .step = &step,
         .bucket = set.bucket_mb * 1048576 / sizeof(float),
         .embeddings = (double)layer.off,
-        .compute_s = computes(job, part, pipeline_s) + updates(job, part),
+        .compute_s = computes(job, own, pipeline_s) + updates(job, own),
         .backward_s = backward_s,
         .tokens = (double)job->run->batch * job->plan.micro *
                   job->model.context / pieces_of(job),
@@ -381,10 +347,10 @@ static int add_replicas(const struct mesh_job *job, const struct part *part,
         return 0;
     struct links links = {.n = 1, .fits = {{.who = "tcp"}}};
     links.fits[0].link = members_link(job);
-    links.fits[0].link.bytes_per_s *= n / part->params;
+    links.fits[0].link.bytes_per_s *= n / params;
     if (forecast(&f, job->backend, job->links ? job->links : &links, out))
         return -1;
-    out->link_bytes *= part->params / n;
+    out->link_bytes *= params / n;
     return 0;
 }
 
@@ -405,7 +371,7 @@ static double after_pipeline(const struct mesh_job *job)
 
 int mesh_step(const struct mesh_job *job, double enough, struct mesh_step *out)
 {
-    struct part parts[PIPELINE_STAGES];
+    struct sizes sizes[PIPELINE_STAGES];
     int stages = job->plan.stages;
     memset(out, 0, sizeof *out);
     out->stages = stages;
@@ -418,18 +384,18 @@ int mesh_step(const struct mesh_job *job, double enough, struct mesh_step *out)
         return 0;
     out->seconds = 0;
     for (int s = 0; s < stages; s++) {
-        if (read_part(job, s, &parts[s]))
+        if (sizes_stage(job->run, &job->plan, cut_of(job), s, &sizes[s]))
             return -1;
-        int layers = parts[s].is.part.layers;
+        int layers = sizes[s].part.layers;
+        out->params[s] = sizes_slice(&sizes[s].part, slices_of(job));
         out->compute_s +=
             (job->plan.micro * (stage_computes(job, s, layers, false) +
                                 stage_computes(job, s, layers, true)) +
-             updates(job, &parts[s])) /
+             updates(job, own_params(job, out->params[s]))) /
             stages;
-        out->of_stage[s] = parts[s].is.worker;
-        out->server = parts[s].is.server;
+        out->of_stage[s] = sizes[s].worker;
+        out->server = sizes[s].server;
         out->layers[s] = layers;
-        out->params[s] = parts[s].params;
         if (memory_sum(&out->of_stage[s]) > memory_sum(&out->memory))
             out->memory = out->of_stage[s];
     }
@@ -440,7 +406,8 @@ int mesh_step(const struct mesh_job *job, double enough, struct mesh_step *out)
         struct forecast f;
         for (int k = 0; k < 2; k++)
             out->joins[k][s] = law_mesh_joins(&law, k);
-        if (add_replicas(job, &parts[s], out->pipeline_s, out->backward[s], &f))
+        if (add_replicas(job, &sizes[s].part, out->params[s], out->pipeline_s,
+                         out->backward[s], &f))
             return -1;
         if (f.overlapped_s > out->seconds) {
             out->seconds = f.overlapped_s;

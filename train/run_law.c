@@ -17,7 +17,6 @@
 #include "squeeze/squeezed.h"
 #include "sync/derive.h"
 #include "sync/law.h"
-#include "sync/law_mesh.h"
 #include "sync/link.h"
 #include "sync/sync.h"
 #include "train/shape.h"
@@ -33,7 +32,7 @@ struct question {
     const struct backend *row;
     const struct model_config *whole;
     struct pipeline plan;
-    int world, replicas, slices, pieces;
+    int world, replicas, slices;
     // Bytes on the wire of a gradient, and of a number of a join between
     // slices; NAN: not known.
     double width, join;
@@ -231,30 +230,6 @@ static double computed_again(const struct question *q, int stage, int layers)
     return q->r->recompute ? 1 - (double)kept / p->micro / layers : 0;
 }
 
-static struct law_mesh mesh_of(const struct question *q, int stage, int layers)
-{
-    return (struct law_mesh){
-        .rows = (double)q->r->batch * q->whole->context,
-        .channels = q->whole->channels,
-        .vocab = q->whole->vocab,
-        .width = (double)dtype_bytes(config_format(q->r)),
-        .sum = q->join,
-        .micro = q->plan.micro,
-        .stages = q->plan.stages,
-        .chunks = q->plan.chunks,
-        .slices = q->slices,
-        .layers = layers,
-        .stage = stage,
-        .recompute = computed_again(q, stage, layers),
-        .aligned = shape_aligned(q->r, q->row, &q->r->settings, q->replicas),
-        .sequence = q->r->tp_sequence,
-        .pieces = q->pieces,
-        .up = config_exchange_heads(&q->r->mesh, q->r->attention_over),
-        .tokens = q->whole->context,
-        .heads = q->whole->heads,
-    };
-}
-
 // Adds the bytes of all parts: slices of stages.
 static int add_parts(const struct question *q, struct run_law *out)
 {
@@ -263,7 +238,10 @@ static int add_parts(const struct question *q, struct run_law *out)
         struct model_config stage, slice;
         if (shape_cut(q->r, &q->plan, s, q->whole, &stage))
             return -1;
-        struct law_mesh mesh = mesh_of(q, s, stage.layers);
+        struct law_mesh mesh =
+            shape_mesh(q->r, &q->plan, q->whole, q->replicas, s, stage.layers);
+        mesh.sum = q->join;
+        mesh.recompute = computed_again(q, s, stage.layers);
         out->stages += law_mesh_stages(&mesh) / p;
         out->slices += law_mesh_slices(&mesh) / p;
         out->pieces += law_mesh_pieces(&mesh) / p;
@@ -342,7 +320,6 @@ void run_law(const struct run *r, const struct model_config *whole, int world,
         .whole = whole,
         .world = world,
         .slices = mesh_size(&r->mesh, MESH_TP),
-        .pieces = mesh_pieces(&r->mesh),
         .beside = run_law_beside(r, world),
     };
     *out = (struct run_law){.exchange_s = NAN, .bubble = NAN};
@@ -360,6 +337,6 @@ void run_law(const struct run *r, const struct model_config *whole, int world,
         out->stages = NAN;
     if (q.slices == 1)
         out->slices = NAN;
-    if (q.pieces == 1)
+    if (mesh_pieces(&r->mesh) == 1)
         out->pieces = NAN;
 }

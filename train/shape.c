@@ -148,12 +148,41 @@ struct law_step shape_step(const struct run *r, const struct sync_settings *s,
     };
 }
 
-int shape_aligned(const struct run *r, const struct backend *b,
-                  const struct sync_settings *s, int replicas)
+// Bytes of an element of the tied table that the first stage sends the last one
+// after an update, where replicas have added the table's gradients in another
+// order; 0: the order does not matter.
+static int aligned(const struct run *r, int replicas)
 {
-    if (!law_mesh_order_matters(replicas, (int)dtype_bytes(s->wire)))
+    if (!law_mesh_order_matters(replicas, (int)dtype_bytes(r->settings.wire)))
         return 0;
-    return b->shards && gathers_narrow(r, s) ? 2 : 4;
+    bool shards = backend_find(r->sync)->shards;
+    return shards && gathers_narrow(r, &r->settings) ? 2 : 4;
+}
+
+struct law_mesh shape_mesh(const struct run *r, const struct pipeline *p,
+                           const struct model_config *whole, int replicas,
+                           int stage, int layers)
+{
+    return (struct law_mesh){
+        .rows = (double)r->batch * whole->context,
+        .channels = whole->channels,
+        .vocab = whole->vocab,
+        .width = (double)dtype_bytes(config_format(r)),
+        .sum = (double)dtype_bytes((enum dtype)r->tp_wire),
+        .micro = p->micro,
+        .stages = p->stages,
+        .chunks = p->chunks,
+        .slices = mesh_size(&r->mesh, MESH_TP),
+        .layers = layers,
+        .stage = stage,
+        .recompute = r->recompute,
+        .aligned = aligned(r, replicas),
+        .sequence = r->tp_sequence,
+        .pieces = mesh_pieces(&r->mesh),
+        .up = config_exchange_heads(&r->mesh, r->attention_over),
+        .tokens = whole->context,
+        .heads = whole->heads,
+    };
 }
 
 // accum= is called `micro` in a timetable.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sync/law.h"
+#include "sync/law_mesh.h"
 
 struct backend;
 struct bucket;
@@ -37,12 +38,6 @@ int shape_check(const struct run *r);
 // in the buffer of the joins, and as two casts of a 16-bit wire
 // (horovod_ring/ring_wire.h).
 size_t shape_join_bytes(const struct run *r);
-
-// Bytes of an element of the tied table that the first stage sends the last one
-// after an update, where replicas have added the table's gradients in another
-// order; 0: the order does not matter. *s: the settings of b.
-int shape_aligned(const struct run *r, const struct backend *b,
-                  const struct sync_settings *s, int replicas);
 
 // Writes the model's blocks to out[] as buckets, in the order in which backward
 // fills them. There must be at most `most`. Returns how many there are.
@@ -100,6 +95,14 @@ int shape_scatter(const struct model_config *c, const struct sync_settings *s,
 int shape_pipeline(const struct run *r, struct pipeline *out);
 int shape_cut(const struct run *r, const struct pipeline *p, int stage,
               const struct model_config *whole, struct model_config *out);
+
+// Returns what the workers with parts of a model exchange in a step: between
+// stages, of which `stage` has `layers` layers, between slices, and for
+// sequences in pieces. *r: derived settings. replicas: workers with the same
+// part.
+struct law_mesh shape_mesh(const struct run *r, const struct pipeline *p,
+                           const struct model_config *whole, int replicas,
+                           int stage, int layers);
 
 // shape_stage: sets the numbers of activation slots, inputs and edges that a
 // stage needs (train/stages.c) in *job; with one stage it changes nothing.

@@ -10,7 +10,7 @@ set_source_files_properties(launch/openmpi.c PROPERTIES
                             COMPILE_DEFINITIONS OPENMPI=openmpi_${OPENMPI_MAJOR})
 # What the commands train, pin, enter and watchdog do.
 lockstep_library(launch
-  FILES launch/enter.c launch/pin.c launch/restart.c launch/settle.c launch/train.c
+  FILES launch/enter.c launch/pin.c launch/settle.c launch/train.c
         launch/watchdog.c
   LINKS supervise memory whole telemetry cluster netns config base)
 # The commands run, report, compare, verify and watch, which are the Python package

@@ -1,10 +1,7 @@
 // progress.h - shows one line on the terminal for the whole job.
 //
-// Each worker prints lines with "@progress " and key=value pairs (here broken
-// in two):
-//
-//     @progress rank=0 world=2 step=120 steps=500 loss=2.31 val_loss=nan
-//     tokens_per_s=18000 eta_s=40 memory_bytes=61000000 line=1
+// Each worker prints lines with "@progress " and key=value pairs
+// (train/progress.h).
 //
 // The terminal's line shows worker 0's loss and the sum of all workers' rates.
 // It is redrawn in place. If stderr is no terminal, a new line is printed for

@@ -7,16 +7,17 @@
 #include "config/config.h"
 #include "launch/launch.h"
 #include "launch/progress.h"
-#include "launch/restart.h"
 #include "launch/settle.h"
 #include "launch/supervise.h"
 #include "netns/netns.h"
+#include "telemetry/cell.h"
 #include "telemetry/steps.h"
 #include "telemetry/trace.h"
 #include "telemetry/trace_parts.h"
 #include "train/folder.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -93,27 +94,146 @@ static int emulate(struct netns **net, const struct run *r)
 }
 
 // Merges the samples and traces of all processes, also those that servers wrote
-// last. Keeps the message of a run that failed.
-static int merge(const struct run *r, int status)
+// last; or after the last start the rows that workers left behind: they could
+// not do so, or one came back when it was done. Keeps the message of a run that
+// failed.
+static int merge(const struct run *r, bool rows, int status)
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_message());
-    if ((parts_merge_csv(r->out, "util", true) || trace_merge(r->out, true)) &&
-        !strstr(why, fail_message()))
+    int rc = rows ? steps_merge(r->out, r->workers) ||
+                        parts_drop_csv(r->out, "breakdown", r->workers)
+                  : parts_merge_csv(r->out, "util", true) ||
+                        trace_merge(r->out, true);
+    if (rc && !strstr(why, fail_message()))
         log_line("%s", fail_message());
     return status < 0 ? fail("%s", why) : status;
 }
 
-// Merges the rows that workers left behind: they could not do so, or one came
-// back when it was done. Keeps the message of a run that failed.
-static int merge_rows(const struct run *r, int status)
+// ---- restarts=N
+//
+// After a failure the launcher ends all processes, waits, and starts them
+// again, at most N times. It does the same for a dead worker, server or host: a
+// checkpoint has all that any backend needs to continue. If the job fails twice
+// after the same step, it is not started again, since it would fail again. A
+// loss during the restart, before a new step, does not count as the same
+// failure.
+//
+// In an elastic job only the dead worker is started again, while other workers
+// go on. It gets the parameters from the servers, not from a checkpoint.
+
+enum { LINE = 2048, WHY = 1280, STEP = 3 };
+
+static const double first_wait_s = 1, longest_wait_s = 60;
+
+struct restart {
+    int done;       // restarts so far
+    long failed_at; // the last step that was done before the last failure
+    int rank;       // the worker that failed then; -1: the whole job
+};
+
+// Returns the step of the last whole row of a steps.csv; 0 if it has none.
+static long last_row(const char *path)
 {
-    char why[1024];
+    char line[LINE];
+    long step = 0, read;
+    FILE *f = file_open(path);
+    while (f && fgets(line, sizeof line, f))
+        if (strchr(line, '\n') &&
+            sscanf(cell_at(line, STEP), "%ld", &read) == 1)
+            step = read;
+    if (f)
+        fclose(f);
+    return step;
+}
+
+// Returns the last step that a worker has done: the last one with a row.
+static long last_step_of(const struct run *r, int rank)
+{
+    char path[CONFIG_PATH + 32];
+    if (r->workers == 1)
+        snprintf(path, sizeof path, "%s/steps.csv", r->out);
+    else
+        snprintf(path, sizeof path, "%s/steps.%d.csv", r->out, rank);
+    return access(path, F_OK) ? 0 : last_row(path);
+}
+
+// Returns the last step that any worker has done.
+static long last_step(void *ctx)
+{
+    const struct run *r = ctx;
+    long step = 0;
+    for (int rank = 0; rank < r->workers; rank++) {
+        long last = last_step_of(r, rank);
+        step = last > step ? last : step;
+    }
+    return step;
+}
+
+// Returns the wait before a restart. It doubles with each restart.
+static double wait_of(const struct restart *s)
+{
+    double wait_s = first_wait_s;
+    for (int i = 1; i < s->done && wait_s < longest_wait_s; i++)
+        wait_s *= 2;
+    return wait_s > longest_wait_s ? longest_wait_s : wait_s;
+}
+
+// Decides about a loss of this rank, or of the whole job (-1), after `step`.
+// `lost`: without an error of its own, before a step. Returns the seconds to
+// wait before a restart; below 0: never. Adds this, or why not, to why[].
+static double decide(struct restart *s, const struct run *r, int rank,
+                     long step, bool lost, char *why, size_t size)
+{
+    char number[16], alone[32] = "";
+    size_t at = strlen(why);
+    if (s->done == r->restarts)
+        return -1;
+    if (s->done > 0 && s->rank == rank && step == s->failed_at && !lost) {
+        snprintf(why + at, size - at,
+                 "; not restarted: it failed after step %ld before, so it "
+                 "would fail again",
+                 step);
+        return -1;
+    }
+    *s = (struct restart){s->done + 1, step, rank};
+    snprintf(number, sizeof number, "%d", s->done);
+    setenv("LOCKSTEP_RESTARTS", number, 1);
+    if (rank >= 0)
+        snprintf(alone, sizeof alone, ", of rank %d alone,", rank);
+    snprintf(why + at, size - at, "; restart %d of %d%s in %g s", s->done,
+             r->restarts, alone, wait_of(s));
+    return wait_of(s);
+}
+
+// The job failed, and fail_message() says how. Returns whether to start it
+// again. If so, it has logged the restart and has waited, and *r has the
+// changed settings of the next start. If not, fail_message() may say why not.
+static bool restart_wanted(struct restart *s, struct run *r,
+                           const char *log_path, bool lost)
+{
+    char why[WHY], from[32], line[LINE];
     snprintf(why, sizeof why, "%s", fail_message());
-    if (steps_merge(r->out, r->workers) ||
-        parts_drop_csv(r->out, "breakdown", r->workers))
-        log_line("%s", fail_message());
-    return status < 0 ? fail("%s", why) : status;
+    double wait_s = decide(s, r, -1, last_step(r), lost, why, sizeof why);
+    if (wait_s < 0) {
+        fail("%s", why);
+        return false;
+    }
+    int newest = folder_latest(r->out);
+    snprintf(from, sizeof from, "checkpoint-%d", newest);
+    snprintf(line, sizeof line, "%s, from %s", why,
+             newest >= 0  ? from
+             : *r->resume ? r->resume
+                          : "step 0: there is no checkpoint yet");
+    log_line("%s", line);
+    FILE *log = file_append(log_path);
+    if (log) {
+        fprintf(log, "[lockstep] %s\n", line);
+        fclose(log);
+    }
+    sleep_ns((uint64_t)(wait_s * 1e9));
+    // it resumes from this run's newest checkpoint, if there is one
+    return newest < 0 && *r->resume ? true : !config_set(r, "resume", "auto");
 }
 
 // The context of struct job_again.
@@ -127,8 +247,9 @@ struct again {
 static double worker_wanted(void *ctx, int rank, bool lost, char *why,
                             size_t size)
 {
-    struct again *a = ctx;
-    return restart_worker_wanted(a->restart, a->run, rank, lost, why, size);
+    const struct again *a = ctx;
+    return decide(a->restart, a->run, rank, last_step_of(a->run, rank), lost,
+                  why, size);
 }
 
 static int start_worker(void *ctx, struct job *j, int rank)
@@ -137,11 +258,7 @@ static int start_worker(void *ctx, struct job *j, int rank)
     return launch_worker(j, a->run, a->net, rank, a->servers);
 }
 
-static long last_step(void *ctx)
-{
-    const struct run *r = ctx;
-    return restart_last_step(r);
-}
+// ---- the job
 
 // How a start of the job ended.
 struct ending {
@@ -187,7 +304,7 @@ static int supervise(struct run *r, struct restart *restart,
     job_close(&j);
     netns_close(&net);
     progress_close(&progress);
-    return began(r) ? merge(r, status) : status;
+    return began(r) ? merge(r, false, status) : status;
 }
 
 // Removes the folder of a run that did not begin. Returns -1 and keeps the
@@ -230,7 +347,7 @@ static int train_locked(struct run *r, bool made)
            restart_wanted(&again, r, log_path, e.crashed && !e.stepped))
         status = supervise(r, &again, log_path, &e);
     if (began(r))
-        status = merge_rows(r, status);
+        status = merge(r, true, status);
     double seconds = (double)(now_ns() - start) * 1e-9;
     if (status < 0 && made && !e.crashed && !began(r))
         return forget(r);

@@ -268,12 +268,12 @@ static void join(struct trainer *t)
 
 // Worker 0's weights come from a checkpoint, a file or the seed; then all
 // workers get them. A worker that joins a running job gets the present ones,
-// and reads no checkpoint: it may have been removed. folder[size] becomes the
+// and reads no checkpoint: it may have been removed. folder[] becomes the
 // checkpoint's, or "". *held: see state_find().
-static int begin(struct trainer *t, char *folder, size_t size, int *held)
+static int begin(struct trainer *t, char folder[STATE_FOLDER], int *held)
 {
     bool late = t->sync->late;
-    if (state_find(t, folder, size, held))
+    if (state_find(t, folder, held))
         return -1;
     bool resumed = folder[0] != '\0';
     sync_resume(t->sync, t->step);
@@ -296,9 +296,9 @@ static int begin(struct trainer *t, char *folder, size_t size, int *held)
 
 int trainer_run(struct trainer *t, int argc, char *const *argv)
 {
-    char folder[CONFIG_PATH + 64];
+    char folder[STATE_FOLDER];
     int held;
-    if (begin(t, folder, sizeof folder, &held) ||
+    if (begin(t, folder, &held) ||
         record_begin(t, folder, argc, argv)) // then all workers have begun
         return -1;
     if (held >= 0)
@@ -310,10 +310,10 @@ int trainer_run(struct trainer *t, int argc, char *const *argv)
 
 int trainer_evaluate(struct trainer *t, double *loss)
 {
-    char folder[CONFIG_PATH + 64];
+    char folder[STATE_FOLDER];
     int held;
     *loss = NAN;
-    int rc = begin(t, folder, sizeof folder, &held);
+    int rc = begin(t, folder, &held);
     if (!rc && t->run.eval)
         rc = compute_val_loss(t, loss);
     if (held >= 0)

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "device/busy.h"
 #include "telemetry/activity.h"
 #include "telemetry/align.h"
@@ -194,7 +195,7 @@ static int write_traces(struct trainer *t)
     int rank = t->cluster->rank;
     struct trace_head head = {.pid = rank, .name = name};
     snprintf(name, sizeof name, "rank %d%s (%s)", rank,
-             mesh_place(&t->run.mesh, rank, place), t->name);
+             mesh_place(&t->run.mesh, rank, place), t->backend->name);
     if (t->observe.activity) {
         uint64_t dropped =
             activity_end(t->observe.activity, &head.activity, &head.nactivity);

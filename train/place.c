@@ -47,11 +47,10 @@ int place_vectors(struct trainer *t)
 {
     size_t n = model_nparams(&t->config);
     const struct sync_share *share = &t->share;
-    const struct backend *row = backend_find(t->run.sync);
     // If workers exchange parameters, they also read each other's parameters,
     // so these must be in shared memory.
     if (!share->lends_params)
-        t->params = (row->shards || row->apart
+        t->params = (t->backend->shards || t->backend->apart
                          ? device_alloc_shared
                          : device_alloc)(t->dev, n, sizeof(float));
     if (!share->lends_grads)

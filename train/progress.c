@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/median.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "config/value.h"
 #include "data/data.h"
 #include "telemetry/steps.h"
@@ -40,10 +41,11 @@ void progress_begin(struct progress *p, const struct trainer *t)
         snprintf(stages, sizeof stages, ", %d stages", t->plan.stages);
     if (t->row)
         snprintf(slices, sizeof slices, ", %d slices", t->row->world);
-    log_line("%s, %d worker%s%s%s, %d thread%s each; %zu parameters%s", t->name,
-             t->cluster->world, t->cluster->world > 1 ? "s" : "", stages,
-             slices, t->run.threads, t->run.threads > 1 ? "s" : "",
-             model_nparams(&t->whole), whose_losses(t));
+    log_line("%s, %d worker%s%s%s, %d thread%s each; %zu parameters%s",
+             t->backend->name, t->cluster->world,
+             t->cluster->world > 1 ? "s" : "", stages, slices, t->run.threads,
+             t->run.threads > 1 ? "s" : "", model_nparams(&t->whole),
+             whose_losses(t));
     struct data_info info;
     data_info(t->data, &info);
     log_line("%s: %zu symbols, %zu tokens to train on, %zu to validate",

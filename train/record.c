@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "config/keys.h"
 #include "config/value.h"
 #include "data/data.h"
@@ -235,7 +236,7 @@ static int write_run(const struct trainer *t, const struct identity *all,
     manifest_text(m, "revision", version_revision);
     manifest_text(m, "started", when);
     add_command(m, argc, argv);
-    manifest_text(m, "backend", t->name);
+    manifest_text(m, "backend", t->backend->name);
     const char *transport = t->sync->transport;
     manifest_text(m, "transport", transport ? transport : "none");
     manifest_number(m, "world", t->cluster->world);
@@ -268,18 +269,15 @@ static int remove_summary(const struct trainer *t)
                : 0;
 }
 
-// Whether OUT holds a run that ended before its last step.
-static bool was_cut_short(const char *out)
-{
-    return folder_has(out, "run.json") && !folder_has(out, "summary.json");
-}
-
 // A scheduler that starts the command of a cancelled job again makes a restart,
 // as the launcher does, and so does who starts a lost worker of an elastic job
 // again. Looks before worker 0 writes into the folder.
 static void count_restart(struct trainer *t)
 {
-    bool again = !strcmp(t->run.resume, "auto") && was_cut_short(t->run.out);
+    const char *out = t->run.out;
+    bool again = !strcmp(t->run.resume, "auto") &&
+                 folder_has(out, "run.json") &&
+                 !folder_has(out, "summary.json");
     if (!t->restarts && (again || t->sync->late))
         t->restarts = 1;
 }
@@ -301,7 +299,7 @@ int record_begin(struct trainer *t, const char *folder, int argc,
         return 0;
     count_restart(t);
     if (make_out(t->run.out) || take_lock(t) || check_out(t) ||
-        steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
+        steps_open(&t->rows, t->run.out, t->backend->name, t->cluster->rank,
                    t->cluster->world, t->step, t->sync->late, t->restarts,
                    &t->time_before) ||
         observe_begin(t) || (own == first && state_rewind(t, folder)))

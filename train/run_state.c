@@ -128,27 +128,22 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
     return rc ? rc : part_ranges(&f->t->config, off, n, read_piece, &p);
 }
 
-static void let_go(int *held)
-{
-    if (*held >= 0)
-        close(*held);
-    *held = -1;
-}
-
 // Finds a run's newest undamaged checkpoint of a step before `below`. Returns
 // 1, or 0 if there is none, or -1 after fail(). Logs each damaged checkpoint
 // that it finds, unless a running job has removed it meanwhile. *held: see
 // folder_hold().
-static int find_whole(const char *run, int below, char *folder, size_t size,
+static int find_whole(const char *run, int below, char folder[STATE_FOLDER],
                       int *held)
 {
     for (int step; (step = folder_newest(run, below)) >= 0; below = step) {
-        if (text_into(folder, size, "%s/checkpoint-%d", run, step))
+        if (text_into(folder, STATE_FOLDER, "%s/checkpoint-%d", run, step))
             return -1;
         *held = folder_hold(folder);
         if (!whole_check(folder, true))
             return 1;
-        let_go(held);
+        if (*held >= 0)
+            close(*held);
+        *held = -1;
         if (!access(folder, F_OK))
             log_line("%s; looking for an older checkpoint", fail_message());
     }
@@ -159,14 +154,13 @@ static int find_whole(const char *run, int below, char *folder, size_t size,
 // Does the same, but begins with the checkpoint that the file `latest` names:
 // later ones are no part of the run's history. It tries again if a running job
 // has saved meanwhile, and may have removed the checkpoints that it looked at.
-static int find_latest(const char *run, char *folder, size_t size, int *held)
+static int find_latest(const char *run, char folder[STATE_FOLDER], int *held)
 {
     int found, latest;
     do {
         latest = folder_latest(run);
         bool known = folder_newest(run, latest + 1) >= 0;
-        found =
-            find_whole(run, known ? latest + 1 : INT_MAX, folder, size, held);
+        found = find_whole(run, known ? latest + 1 : INT_MAX, folder, held);
     } while (found == 0 && latest != folder_latest(run));
     return found;
 }
@@ -174,18 +168,18 @@ static int find_latest(const char *run, char *folder, size_t size, int *held)
 // Fails with the damage, and names an older checkpoint to try.
 static int fail_damaged(const char *folder)
 {
-    char why[512], older[PATH], run[PATH];
+    char why[512], older[STATE_FOLDER], run[PATH];
     int step, held = -1;
     const char *name = strrchr(folder, '/');
     snprintf(why, sizeof why, "%s", fail_message());
     if (name && sscanf(name, "/checkpoint-%9d", &step) == 1 &&
         !text_into(run, sizeof run, "%.*s", (int)(name - folder), folder) &&
-        find_whole(run, step, older, sizeof older, &held) > 0)
+        find_whole(run, step, older, &held) > 0)
         return fail("%s; try: resume=%s, which is undamaged", why, older);
     return fail("%s; try: another checkpoint", why);
 }
 
-static int find_named(const char *of, char *folder, size_t size, int *held)
+static int find_named(const char *of, char folder[STATE_FOLDER], int *held)
 {
     *held = folder_hold(of);
     if (access(of, F_OK))
@@ -196,14 +190,14 @@ static int find_named(const char *of, char *folder, size_t size, int *held)
         return fail("resume=%s: holds no checkpoint; try: a run with "
                     "save=, one of its checkpoints, or resume=auto",
                     of);
-    return text_into(folder, size, "%s", of) ||
+    return text_into(folder, STATE_FOLDER, "%s", of) ||
                    (whole_check(of, true) && fail_damaged(of))
                ? -1
                : 0;
 }
 
 // The checkpoint that resume= names, as this worker sees the file system.
-static int find(const struct run *run, char *folder, size_t size, int *held)
+static int find(const struct run *run, char folder[STATE_FOLDER], int *held)
 {
     folder[0] = '\0';
     if (!*run->resume)
@@ -211,8 +205,8 @@ static int find(const struct run *run, char *folder, size_t size, int *held)
     bool newest = !strcmp(run->resume, "auto");
     const char *of = newest ? run->out : run->resume;
     if (folder_newest(of, INT_MAX) < 0) // `of` may be a checkpoint itself
-        return newest ? 0 : find_named(of, folder, size, held);
-    int found = find_latest(of, folder, size, held);
+        return newest ? 0 : find_named(of, folder, held);
+    int found = find_latest(of, folder, held);
     if (found == 0)
         return fail("resume=%s: every checkpoint in %s is damaged; try: "
                     "another out= to start a new run",
@@ -357,20 +351,14 @@ static int read_state(const struct trainer *t, const char *folder,
     return rc;
 }
 
-// Whether two paths lead to the same folder.
-static bool is_same(const char *one, const char *other)
-{
-    struct stat a, b;
-    return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 // Whether the checkpoint `folder`, of this step, is one of OUT.
 static bool is_own(const struct trainer *t, const char *folder, int step)
 {
     char own[PATH];
+    struct stat a, b;
     return !text_into(own, sizeof own, "%s/checkpoint-%d", t->run.out, step) &&
-           is_same(folder, own);
+           !stat(folder, &a) && !stat(own, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 // It is an error to go on in another folder after the last step: the run there
@@ -388,19 +376,19 @@ static int check_steps(const struct trainer *t, const char *folder, int step)
 struct answer {
     bool found;
     struct place place;
-    char text[CONFIG_PATH + 64]; // the folder, or why there is none
+    char text[STATE_FOLDER]; // the folder, or why there is none
 };
 
 // Only worker 0 looks for the checkpoint, and tells the others. So all workers
 // take the same one, even if a file is damaged, or if a slow file system does
 // not show it to every worker yet. A worker that joins a running job is told
 // what worker 0 found when the job began.
-int state_find(struct trainer *t, char *folder, size_t size, int *held)
+int state_find(struct trainer *t, char folder[STATE_FOLDER], int *held)
 {
     struct answer a = {.found = true};
     *held = -1;
     if (t->cluster->rank == 0 && !t->sync->late &&
-        (find(&t->run, a.text, sizeof a.text, held) ||
+        (find(&t->run, a.text, held) ||
          (*a.text && (read_state(t, a.text, &a.place) ||
                       check_steps(t, a.text, a.place.step))))) {
         a.found = false;
@@ -420,7 +408,8 @@ int state_find(struct trainer *t, char *folder, size_t size, int *held)
         t->scale.scale = a.place.scale;
         t->scale.good = a.place.good;
     }
-    return text_into(folder, size, "%s", a.text);
+    memcpy(folder, a.text, STATE_FOLDER);
+    return 0;
 }
 
 // Loads this worker's ranges of the parameters. Used if no worker has all of

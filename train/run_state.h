@@ -20,6 +20,13 @@
 
 #include "train/trainer.h"
 
+// Bytes of the path of a checkpoint's folder, of a file in it, and of a hash.
+enum {
+    STATE_FOLDER = CONFIG_PATH + 64,
+    STATE_PATH = CONFIG_PATH + 128,
+    STATE_HASH = 17
+};
+
 // Writes OUT/checkpoint-STEP, then removes all checkpoints but the newest
 // run.keep. All workers call it, and each writes its ranges of the optimiser's
 // state. Every worker that has ranges must be able to write to OUT.
@@ -38,13 +45,13 @@ int state_settle(struct trainer *t, bool wait);
 // Waits for that thread and frees its copy of the state.
 void state_close(struct trainer *t);
 
-// The path of the checkpoint that resume= names, in folder[size]. For a run's
+// The path of the checkpoint that resume= names, in folder[]. For a run's
 // folder it is the newest undamaged checkpoint; for "auto" the newest of OUT,
 // or "" if there is none. All workers call it and get the same path, and the
 // checkpoint's step, data position and loss scale. The run that wrote it, if it
 // still runs, keeps the checkpoint until *held is closed, unless that is -1. It
 // is an error if nothing is left to do after a checkpoint of another folder.
-int state_find(struct trainer *t, char *folder, size_t size, int *held);
+int state_find(struct trainer *t, char folder[STATE_FOLDER], int *held);
 
 // Begins from `folder`: worker 0 gets the weights, or each worker its shard.
 // Call it before sync_bcast().
@@ -66,8 +73,6 @@ int state_first(struct trainer *t);
 int state_load_slots(struct trainer *t, const char *folder);
 
 // ---- what saving, resuming and verifying have in common
-
-enum { STATE_PATH = CONFIG_PATH + 128, STATE_HASH = 17 };
 
 // Paths of a checkpoint's files of vectors, written in ranges by workers.
 struct state_files {

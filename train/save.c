@@ -24,6 +24,7 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "data/data.h"
 #include "model/checkpoint.h"
 #include "model/part.h"
@@ -64,22 +65,15 @@ struct saver {
 
 // ---- what a checkpoint says
 
-// The position in the data, in units that do not depend on batch and world.
-static void data_place(const struct trainer *t, uint64_t *epoch,
-                       uint64_t *window)
+static cJSON *state_json(const struct trainer *t)
 {
     struct data_info info;
     data_info(t->data, &info);
     uint64_t step_windows =
         (uint64_t)t->replicas * (uint64_t)t->run.accum * (uint64_t)t->run.batch;
-    *epoch = t->position / info.steps_per_epoch;
-    *window = t->position % info.steps_per_epoch * step_windows;
-}
-
-static cJSON *state_json(const struct trainer *t)
-{
-    uint64_t epoch, window;
-    data_place(t, &epoch, &window);
+    // the position in the data, in units that do not depend on batch and world
+    uint64_t epoch = t->position / info.steps_per_epoch;
+    uint64_t window = t->position % info.steps_per_epoch * step_windows;
     cJSON *j = cJSON_CreateObject();
     cJSON_AddNumberToObject(j, "version", 1);
     cJSON_AddNumberToObject(j, "step", t->step);
@@ -100,7 +94,7 @@ static cJSON *state_json(const struct trainer *t)
     char hash[STATE_HASH];
     state_data_hash(t, hash);
     cJSON_AddStringToObject(j, "data_hash_xxh3", hash);
-    cJSON_AddStringToObject(j, "backend", t->name);
+    cJSON_AddStringToObject(j, "backend", t->backend->name);
     cJSON_AddNumberToObject(j, "world", t->cluster->world);
     return j;
 }
@@ -188,26 +182,23 @@ static int write_state(const struct saving *s)
     return rc;
 }
 
-// Writes all files that are still missing, and fsyncs all. params: the whole
-// model's, or NULL if workers have written them in ranges.
-static int write_all(const struct saving *s, const float *params)
+// Writes all files that are still missing, fsyncs all, and gives the folder its
+// name. params: the whole model's, or NULL if workers have written them in
+// ranges.
+static int end_folder(const struct saving *s, const float *params)
 {
     char config[PATH + 32];
     const char *model = s->files.model;
-    if (text_into(config, sizeof config, "%s/config.json", s->next) ||
-        checkpoint_write_config(config, &s->config) ||
-        (s->by_ranges ? checkpoint_sync(model)
-                      : checkpoint_write(model, &s->config, params)) ||
-        (s->nslots && checkpoint_sync(s->files.slots)))
-        return -1;
-    return write_state(s);
-}
-
-static int end_folder(const struct saving *s, const float *params)
-{
-    if (write_all(s, params))
-        return -1;
-    return folder_finish(s->next, s->out, s->name, s->keep);
+    return text_into(config, sizeof config, "%s/config.json", s->next) ||
+                   checkpoint_write_config(config, &s->config) ||
+                   (s->by_ranges
+                        ? checkpoint_sync(model)
+                        : checkpoint_write(model, &s->config, params)) ||
+                   (s->nslots && checkpoint_sync(s->files.slots)) ||
+                   write_state(s) ||
+                   folder_finish(s->next, s->out, s->name, s->keep)
+               ? -1
+               : 0;
 }
 
 // Ends a save. If it failed, removes its folder, which may be another worker's

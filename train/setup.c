@@ -80,12 +80,11 @@ static int take_place(struct run *r, const struct backend *row)
 
 // If no server serves the rendezvous, rank 0 does. The launcher, which lets it
 // choose the port, reads the endpoint and tells it to the other workers.
-static int serve_rendezvous(struct trainer *t, const struct backend *row,
-                            const struct cluster_ops *ops)
+static int serve_rendezvous(struct trainer *t, const struct cluster_ops *ops)
 {
     struct run *r = &t->run;
-    if (ops != &cluster_zmq || r->rank > 0 || row->launch == LAUNCH_SERVERS ||
-        !*r->rendezvous)
+    if (ops != &cluster_zmq || r->rank > 0 ||
+        t->backend->launch == LAUNCH_SERVERS || !*r->rendezvous)
         return 0;
     if (rendezvous_start(&t->rendezvous, r->rendezvous, r->curve) ||
         text_into(r->rendezvous, sizeof r->rendezvous, "%s",
@@ -131,7 +130,7 @@ static int find_axes(struct trainer *t)
 static int meet(struct trainer *t)
 {
     struct run *r = &t->run;
-    const struct backend *row = backend_find(r->sync);
+    const struct backend *row = t->backend = backend_find(r->sync);
     if (take_place(r, row) || default_rendezvous(r))
         return -1;
     struct cluster_config config = {
@@ -147,8 +146,7 @@ static int meet(struct trainer *t)
                   strncmp(r->rendezvous, "mpi:", 4);
     bool alone = config.world == 1 && !serves;
     const struct cluster_ops *ops = control_plane_find(row, alone);
-    if (serve_rendezvous(t, row, ops) ||
-        cluster_open(&t->cluster, ops, &config))
+    if (serve_rendezvous(t, ops) || cluster_open(&t->cluster, ops, &config))
         return -1;
     if (r->workers > 1 && !r->world && t->cluster->world == 1)
         return fail("workers=%d, but this trainer was started alone; try: "
@@ -161,15 +159,15 @@ static int meet(struct trainer *t)
 
 // Opens the data. Worker 0 of a backend that scatters batches reads those of
 // all ranks.
-static int open_data(struct trainer *t, int tokens)
+static int open_data(struct trainer *t)
 {
     const struct run *r = &t->run;
-    t->scatters = backend_find(r->sync)->traffic == TRAFFIC_OWNER;
+    t->scatters = t->backend->traffic == TRAFFIC_OWNER;
     bool all = t->scatters && t->replica == 0;
     struct data_config config;
     about_data_config(r, &config);
     config.batch = all ? r->batch * t->replicas : r->batch;
-    config.tokens = tokens;
+    config.tokens = t->whole.context;
     config.accum = r->accum;
     config.rank = t->replica;
     config.world = all ? 1 : t->replicas;
@@ -249,7 +247,7 @@ static void predict_memory(struct trainer *t)
     struct memory_job job = {
         .model = &model,
         .settings = &t->settings,
-        .backend = backend_find(t->run.sync),
+        .backend = t->backend,
         .slots = optim_slots(&t->optim),
         .rank = t->members->rank,
         .world = t->members->world,
@@ -342,17 +340,16 @@ static int open_sequences(struct trainer *t)
 // Derives the backend's settings, and what this worker holds of the vectors.
 static int derive_settings(struct trainer *t)
 {
-    const struct backend *row = backend_find(t->run.sync);
     t->settings = t->run.settings;
     if (t->settings.squeeze == SQUEEZE_DEMO)
         t->run.clip = 0; // it updates by signs
     t->lender = lend_blocks(t);
-    sync_derive(&t->settings, row, t->members->world,
+    sync_derive(&t->settings, t->backend, t->members->world,
                 model_nparams(&t->config));
     t->buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *t->buckets);
     if (!t->buckets)
         return -1;
-    t->share = sync_share(&t->settings, row, t->members->world,
+    t->share = sync_share(&t->settings, t->backend, t->members->world,
                           model_nparams(&t->config), model_work(&t->config));
     return 0;
 }
@@ -371,18 +368,17 @@ float trainer_grad_scale(const struct trainer *t)
 
 static int open_sync(struct trainer *t)
 {
-    const struct backend *row = backend_find(t->run.sync);
     const struct sync_settings *set = &t->settings;
     struct sockaddr_in address;
     const char *iface = t->run.settings.iface;
     if (*iface && tcp_address(&address, iface))
         return -1;
-    const struct way *way = way_find(row);
+    const struct way *way = way_find(t->backend);
     int count = shape_buckets(&t->config, set, t->buckets, TRAIN_MAX_BUCKETS);
     if (count < 0)
         return -1;
     struct sync_job job = {
-        .backend = row,
+        .backend = t->backend,
         .carriers = way->carriers,
         .cluster = t->members,
         .dev = t->dev,
@@ -450,8 +446,8 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     if (read_words(t, nwords, words) || config_check(r) ||
         shape_model(r, &t->whole) || meet(t) ||
         config_settle_batch(r, t->replicas) || shape_pipeline(r, &t->plan) ||
-        open_data(t, t->whole.context) || settle_vocab(t) || stages_plan(t) ||
-        slices_plan(t) || sequences_plan(t))
+        open_data(t) || settle_vocab(t) || stages_plan(t) || slices_plan(t) ||
+        sequences_plan(t))
         return -1;
     if (r->epochs > 0) {
         struct data_info info;
@@ -468,7 +464,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
         stages_open(t) || slices_open(t) || open_sequences(t) ||
         parts_open(t) || open_sync(t))
         return -1;
-    return text_into(t->name, sizeof t->name, "%s", r->sync);
+    return 0;
 }
 
 void trainer_close(struct trainer *t)

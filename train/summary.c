@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "config/mesh.h"
 #include "device/device.h"
 #include "telemetry/manifest.h"
@@ -173,15 +174,6 @@ static void add_row(void *ctx, const char *who, const char *kind,
         all->backward[stage] += each;
 }
 
-// Returns the mean over all stages of the seconds in which they compute.
-static double busy_of(const struct stage_times *all, int stages)
-{
-    double busy = 0;
-    for (int s = 0; s < stages; s++)
-        busy += (all->forward[s] + all->backward[s]) / stages;
-    return busy;
-}
-
 // Returns the seconds of the timetable; 0 or less: it has none.
 static double run_timetable(const struct pipeline *p,
                             const struct stage_times *all)
@@ -210,7 +202,9 @@ static void idle_of(const struct trainer *t, double step_s, double bubble_s,
     if (t->slices)
         return;
     times_each(t->run.out, add_row, &all);
-    double busy = busy_of(&all, t->plan.stages);
+    double busy = 0; // the mean over all stages
+    for (int s = 0; s < t->plan.stages; s++)
+        busy += (all.forward[s] + all.backward[s]) / t->plan.stages;
     double whole = busy > 0 ? run_timetable(&t->plan, &all) : -1;
     // What the timetable does not cover: the update, the exchange among
     // replicas, reading data.
@@ -252,7 +246,7 @@ static int write_summary(const struct trainer *t, const struct rank_report *all)
     struct manifest *m = manifest_open();
     if (!m)
         return -1;
-    manifest_text(m, "backend", t->name);
+    manifest_text(m, "backend", t->backend->name);
     manifest_number(m, "world", t->cluster->world);
     manifest_number(m, "steps", s.steps);
     manifest_number(m, "steps_skipped", s.skipped);

@@ -13,6 +13,7 @@
 #include "train/memory_plan.h"
 #include "train/observe.h"
 
+struct backend;
 struct cluster;
 struct data;
 struct device;
@@ -25,8 +26,9 @@ struct steps;
 
 struct trainer {
     struct run run;
-    struct run asked;           // settings by the user, without the launcher's
-    bool launched;              // started by lockstep, which watches
+    struct run asked; // settings by the user, without the launcher's
+    const struct backend *backend; // of sync=
+    bool launched;                 // started by lockstep, which watches
     int restarts;               // how often the launcher has restarted the job;
                                 // 1 if it was started again with resume=auto
     struct model_config config; // this worker's part of the model, or all of it
@@ -77,7 +79,6 @@ struct trainer {
     int lock; // worker 0: 1 + the descriptor of its lock on out=; 0: it has
               // none, since the launcher holds the lock
     struct observe observe;
-    char name[CONFIG_WORD];   // of the backend
     int step;                 // steps done so far
     int updates;              // steps that were not skipped
     int saved;                // the last step that this worker has saved

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE = 1024, COMMAND = ARGV_TEXT };
+enum { LINE = 1024 };
 
 // ---- the file
 
@@ -190,22 +190,17 @@ static int quote(char *line, size_t size, const char *word)
     return text_into(line + at, size - at, "'");
 }
 
-static int add_environment(char *line, size_t size, const struct slot *slot)
+static int add_environment(struct argv *a, const struct slot *slot)
 {
     static const char *const names[] = {"LOCKSTEP_PROGRESS",
                                         "LOCKSTEP_RESTARTS", "OMP_WAIT_POLICY",
                                         "GOMP_SPINCOUNT", NULL};
-    char place[2][64];
-    snprintf(place[0], 64, "LOCKSTEP_SLOT=%d", slot->index);
-    snprintf(place[1], 64, "LOCKSTEP_SLOTS=%d", slot->count);
-    int err = quote(line, size, "env") || quote(line, size, place[0]) ||
-              quote(line, size, place[1]);
+    int err = argv_add(a, "env") ||
+              argv_add(a, "LOCKSTEP_SLOT=%d", slot->index) ||
+              argv_add(a, "LOCKSTEP_SLOTS=%d", slot->count);
     for (int i = 0; !err && names[i]; i++) {
-        char word[128];
         const char *value = getenv(names[i]);
-        if (value)
-            err = text_into(word, sizeof word, "%s=%s", names[i], value) ||
-                  quote(line, size, word);
+        err = value && argv_add(a, "%s=%s", names[i], value);
     }
     return err ? -1 : 0;
 }
@@ -227,42 +222,43 @@ static int add_shell(struct argv *out, const struct host *h)
     return argv_add_text(out, agent) || argv_add(out, "%s", h->name) ? -1 : 0;
 }
 
-static int wrap(struct argv *out, const struct slot *slot,
-                const struct argv *program)
+// Appends to *out the command that runs *program, in this folder, on a host.
+static int add_far(struct argv *out, const struct host *host,
+                   const struct argv *program)
 {
-    char folder[CONFIG_PATH], line[COMMAND] = "cd";
-    int err = getcwd(folder, sizeof folder)
-                  ? 0
-                  : fail("this folder's path: %s", strerror(errno));
-    if (!err)
-        err = quote(line, sizeof line, folder) ||
-              text_into(line + strlen(line), sizeof line - strlen(line),
-                        " && exec") ||
-              add_environment(line, sizeof line, slot);
+    char folder[CONFIG_PATH], line[ARGV_TEXT] = "cd";
+    if (!getcwd(folder, sizeof folder))
+        return fail("this folder's path: %s", strerror(errno));
+    int err =
+        quote(line, sizeof line, folder) ||
+        text_into(line + strlen(line), sizeof line - strlen(line), " && exec");
     for (int i = 0; !err && i < program->n; i++)
         err = quote(line, sizeof line, program->at[i]);
-    return err || add_shell(out, slot->host) || argv_add(out, "%s", line) ? -1
-                                                                          : 0;
+    return err || add_shell(out, host) || argv_add(out, "%s", line) ? -1 : 0;
+}
+
+// Appends to *out the command that runs `lockstep COMMAND words ..` at a slot.
+static int add_lockstep(struct argv *out, const struct slot *slot,
+                        const char *command, int n, char *const *words)
+{
+    struct argv *program = mem_alloc(1, sizeof *program);
+    int err = !program || add_environment(program, slot) ||
+              argv_add_program(program, "lockstep") ||
+              argv_add(program, "%s", command) ||
+              argv_add_all(program, n, words) ||
+              add_far(out, slot->host, program);
+    mem_free(program);
+    return err ? -1 : 0;
 }
 
 int hosts_wrap(struct argv *out, const struct slot *slot,
                const struct argv *program)
 {
-    struct argv *watchdog = mem_alloc(1, sizeof *watchdog);
-    int err = !watchdog || argv_add_program(watchdog, "lockstep") ||
-              argv_add(watchdog, "watchdog") ||
-              argv_add_all(watchdog, program->n, program->at) ||
-              wrap(out, slot, watchdog);
-    mem_free(watchdog);
-    return err ? -1 : 0;
+    return add_lockstep(out, slot, "watchdog", program->n, program->at);
 }
 
 int hosts_reach(struct argv *out, const struct host *host, const char *command)
 {
-    struct argv *program = mem_alloc(1, sizeof *program);
     const struct slot slot = {.host = host, .count = 1};
-    int err = !program || argv_add_program(program, "lockstep") ||
-              argv_add(program, "%s", command) || wrap(out, &slot, program);
-    mem_free(program);
-    return err ? -1 : 0;
+    return add_lockstep(out, &slot, command, 0, NULL);
 }

@@ -23,8 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDPOINTS = LAUNCH_ENDPOINTS };
-
 // Returns the run's backend. It is never NULL: sync= accepts only names of
 // backends.
 static const struct backend *row(const struct run *r)
@@ -171,7 +169,8 @@ static int start_server(struct job *j, const struct run *r,
 
 // Starts the servers of the job, and returns their endpoints, comma-separated.
 static int start_servers(struct job *j, const struct run *r,
-                         const struct place *p, char endpoints[ENDPOINTS])
+                         const struct place *p,
+                         char endpoints[LAUNCH_ENDPOINTS])
 {
     int servers;
     if (count_servers(r, &servers))
@@ -180,8 +179,8 @@ static int start_servers(struct job *j, const struct run *r,
         char one[LAUNCH_ENDPOINT];
         size_t at = strlen(endpoints);
         if (start_server(j, r, p, i, servers, one, sizeof one) ||
-            text_into(endpoints + at, ENDPOINTS - at, "%s%s", i ? "," : "",
-                      one))
+            text_into(endpoints + at, LAUNCH_ENDPOINTS - at, "%s%s",
+                      i ? "," : "", one))
             return -1;
     }
     return 0;
@@ -273,7 +272,7 @@ static int start_worker(struct job *j, const struct run *r,
 static int add_ranks(struct argv *trainer, struct argv *server,
                      const struct run *r, int servers)
 {
-    char list[ENDPOINTS] = "";
+    char list[LAUNCH_ENDPOINTS] = "";
     for (int i = 0; i < servers; i++) {
         size_t at = strlen(list);
         if (text_into(list + at, sizeof list - at, "%smpi://%d", i ? "," : "",
@@ -321,7 +320,7 @@ static int start_first(struct job *j, const struct run *r, struct place *p)
 
 // Starts the servers, then the trainers, without mpirun.
 static int launch_each(struct job *j, const struct run *r, struct place *p,
-                       char endpoints[ENDPOINTS])
+                       char endpoints[LAUNCH_ENDPOINTS])
 {
     bool meet = row(r)->launch == LAUNCH_WORKERS && r->workers > 1;
     setenv("LOCKSTEP_PROGRESS", "1", 1);

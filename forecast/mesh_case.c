@@ -111,6 +111,17 @@ static struct link members_link(const struct mesh_job *job)
     return slowest;
 }
 
+// Returns how many parameters of a part one of its `slices` slices has (Shoeybi
+// et al., 2019): a share of the token embeddings, of the matrices and of the
+// biases of c_attn and c_fc, and all other parameters.
+static double slice_params(const struct model_config *c, int slices)
+{
+    double C = c->channels, V = c->vocab, L = c->layers;
+    double tables = part_embeds(c) || part_has_head(c) ? V * C : 0;
+    double cut = tables + L * (12 * C * C + 7 * C);
+    return (double)model_nparams(c) - cut + cut / slices;
+}
+
 static const int *cut_of(const struct mesh_job *job)
 {
     return job->layers[0] ? job->layers : NULL;
@@ -285,8 +296,9 @@ static double updates(const struct mesh_job *job, double own)
     return own * fmax(job->update, moved);
 }
 
-// Returns the seconds of the pipeline, or those for which its `own` parameters
-// are read from a file meanwhile: in forward and in backward of each micro-batch.
+// Returns the seconds of the pipeline, or those for which a worker's `own`
+// parameters are read from a file meanwhile: in forward and in backward of each
+// micro-batch.
 static double computes(const struct mesh_job *job, double own,
                        double pipeline_s)
 {
@@ -387,7 +399,7 @@ int mesh_step(const struct mesh_job *job, double enough, struct mesh_step *out)
         if (sizes_stage(job->run, &job->plan, cut_of(job), s, &sizes[s]))
             return -1;
         int layers = sizes[s].part.layers;
-        out->params[s] = sizes_slice(&sizes[s].part, slices_of(job));
+        out->params[s] = slice_params(&sizes[s].part, slices_of(job));
         out->compute_s +=
             (job->plan.micro * (stage_computes(job, s, layers, false) +
                                 stage_computes(job, s, layers, true)) +

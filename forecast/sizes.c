@@ -67,14 +67,6 @@ int sizes_threads(const struct run *r, int workers)
     return share > 1 ? share : 1;
 }
 
-double sizes_slice(const struct model_config *c, int slices)
-{
-    double C = c->channels, V = c->vocab, L = c->layers;
-    double tables = part_embeds(c) || part_has_head(c) ? V * C : 0;
-    double cut = tables + L * (12 * C * C + 7 * C);
-    return (double)model_nparams(c) - cut + cut / slices;
-}
-
 int sizes_stage(const struct run *r, const struct pipeline *p,
                 const int *layers, int stage, struct sizes *out)
 {

@@ -42,8 +42,3 @@ int sizes_check_mesh(const struct run *r);
 // Predicts the memory of that rank of the mesh that needs most. accum= is the
 // number of micro-batches. 0, or -1 after fail().
 int sizes_mesh(const struct run *r, struct sizes *out);
-
-// Returns how many parameters of a part one of its `slices` slices has (Shoeybi
-// et al., 2019): a share of the token embeddings, of the matrices and of the
-// biases of c_attn and c_fc, and all other parameters.
-double sizes_slice(const struct model_config *part, int slices);

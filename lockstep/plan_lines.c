@@ -49,23 +49,13 @@ static int read_words(const char *text, cJSON **line, char *words[WORDS])
     return n;
 }
 
-// Sets *part to what worker 0 holds of the model.
-static int first_part(const struct run *r, const struct pipeline *p,
-                      const struct model_config *whole,
-                      struct model_config *part)
-{
-    int slices = mesh_size(&r->mesh, MESH_TP);
-    if (shape_cut(r, p, 0, whole, part))
-        return -1;
-    return slices > 1 ? part_slice(part, slices, 0, part) : 0;
-}
-
 // Derives what the launcher and worker 0 would. The vocabulary may come from
 // the data; then it is not known, nor are sizes that depend on it.
 static int derive(struct run *r, struct model_config *whole)
 {
     struct pipeline p;
-    struct model_config part;
+    struct model_config part; // what worker 0 holds of the model
+    int slices = mesh_size(&r->mesh, MESH_TP);
     int parts = mesh_parts(&r->mesh);
     int members = r->workers / parts * mesh_pieces(&r->mesh);
     if (config_settle_batch(r, r->workers / parts) || shape_pipeline(r, &p) ||
@@ -74,7 +64,8 @@ static int derive(struct run *r, struct model_config *whole)
     struct model_config sized = *whole;
     if (!sized.vocab)
         sized.vocab = 256; // for the checks alone
-    if (model_check(&sized) || first_part(r, &p, &sized, &part))
+    if (model_check(&sized) || shape_cut(r, &p, 0, &sized, &part) ||
+        (slices > 1 && part_slice(&part, slices, 0, &part)))
         return -1;
     sync_derive(&r->settings, backend_find(r->sync), members,
                 whole->vocab ? model_nparams(&part) : 0);

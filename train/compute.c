@@ -258,8 +258,9 @@ static int evaluate_batch(struct trainer *t, float *loss)
     return 0;
 }
 
-int compute_val_loss(struct trainer *t, double *loss)
+int compute_val_loss(void *ctx)
 {
+    struct trainer *t = ctx;
     double sum = 0;
     span_begin(t->observe.lane, SPAN_EVALUATE, t->step);
     size_t i = 0, most = (size_t)t->run.eval_batches;
@@ -276,6 +277,6 @@ int compute_val_loss(struct trainer *t, double *loss)
     if (sequences_sum(t, &sum) || stages_share(t, &sum))
         return -1;
     span_end(t->observe.lane);
-    *loss = i ? sum / (double)i : NAN;
+    t->val_loss = i ? sum / (double)i : NAN;
     return 0;
 }

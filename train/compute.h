@@ -10,6 +10,6 @@ struct trainer;
 // in microseconds. Returns 0, or -1 after fail().
 int compute_step(struct trainer *t, struct step_row *row);
 
-// *loss: the mean loss over this replica's share of the validation batches, NAN
-// if it has none. Returns 0, or -1 after fail().
-int compute_val_loss(struct trainer *t, double *loss);
+// Sets val_loss of the trainer `ctx`: the mean loss over this replica's share
+// of the validation batches, NAN if it has none. Returns 0, or -1 after fail().
+int compute_val_loss(void *ctx);

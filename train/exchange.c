@@ -80,16 +80,6 @@ int exchange_await(struct trainer *t, struct group *g, uint64_t ticket,
     return make(t, g, NULL, ticket, number);
 }
 
-// Waits until the device has computed what a carrier on the device exchanges.
-// So this time counts as computing.
-static int await_computed(struct trainer *t)
-{
-    return device_record(t->dev, &t->computed, DEVICE_COMPUTE) ||
-                   device_wait(t->dev, &t->computed)
-               ? -1
-               : 0;
-}
-
 // Where a part of a vector begins, and its length, in bytes.
 static struct group_chunk in_bytes(const struct group_vector *v,
                                    struct group_chunk part)
@@ -114,8 +104,10 @@ int exchange_make(struct trainer *t, struct group *g, const struct group_op *op,
     placed.given.data = from_at;
     placed.vector.data = to_at;
     placed.vector.awaited = placed.given.awaited = true;
+    // the wait for what a carrier on the device exchanges counts as computing
     if ((g->ops->on_device
-             ? await_computed(t)
+             ? device_record(t->dev, &t->computed, DEVICE_COMPUTE) ||
+                   device_wait(t->dev, &t->computed)
              : exchange_down(t, from_at + give.off, from + give.off, give.n)) ||
         make(t, g, &placed, 0, number))
         return -1;

@@ -178,17 +178,6 @@ static int save(struct trainer *t)
     return rc;
 }
 
-struct evaluation {
-    struct trainer *t;
-    double *loss;
-};
-
-static int evaluate(void *ctx)
-{
-    const struct evaluation *e = ctx;
-    return compute_val_loss(e->t, e->loss);
-}
-
 // The step after which this worker stops.
 static int last_step(const struct trainer *t)
 {
@@ -219,7 +208,6 @@ static int take_steps(void *ctx)
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
-        struct evaluation eval = {t, &row.val_loss};
         int before = t->step, last = t->run.steps;
         if (profile(t) || one_step(t, &row, &skips))
             return -1;
@@ -227,9 +215,11 @@ static int take_steps(void *ctx)
         row.tokens = t->tokens;
         if (due(t->run.verify, before, t->step, last) && check_replicas(t))
             return -1;
-        if (!t->run.pace.given && due(t->run.eval, before, t->step, last) &&
-            sync_work(t->sync, evaluate, &eval))
-            return -1;
+        if (!t->run.pace.given && due(t->run.eval, before, t->step, last)) {
+            if (sync_work(t->sync, compute_val_loss, t))
+                return -1;
+            row.val_loss = t->val_loss;
+        }
         row.time_s = t->time_before + (double)(now_ns() - began) * 1e-9;
         if ((t->rows && steps_write(t->rows, &row)) || observe_step(t, &row))
             return -1;
@@ -312,10 +302,11 @@ int trainer_evaluate(struct trainer *t, double *loss)
 {
     char folder[STATE_FOLDER];
     int held;
-    *loss = NAN;
+    t->val_loss = NAN;
     int rc = begin(t, folder, &held);
     if (!rc && t->run.eval)
-        rc = compute_val_loss(t, loss);
+        rc = compute_val_loss(t);
+    *loss = t->val_loss;
     if (held >= 0)
         close(held);
     return rc;

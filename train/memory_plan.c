@@ -170,13 +170,6 @@ static size_t fetched(const struct memory_job *job)
            (size_t)s->servers.count * (queue < part ? queue : part);
 }
 
-// Open MPI's memory for the state that comes to worker 0 from other hosts.
-static size_t mpi_saves(const struct memory_job *job)
-{
-    bool mpi = job->settings->transport == TRANSPORT_MPI;
-    return mpi && job->apart ? MPI_SAVES : 0;
-}
-
 // Host copies of what travels between stages on GPUs (train/stage_buffers.h).
 static size_t between_stages(const struct model_job *m)
 {
@@ -263,8 +256,11 @@ void memory_worker(const struct memory_job *job, struct memory *out)
                              : (size_t)job->slots * floats(share.slot);
     add_shards(job, out);
     add_buffers(job, out);
-    if (job->saves && job->rank == 0)
-        out->buffers += fetched(job) + mpi_saves(job);
+    if (job->saves && job->rank == 0) {
+        out->buffers += fetched(job);
+        if (job->settings->transport == TRANSPORT_MPI && job->apart)
+            out->buffers += MPI_SAVES; // the state comes from other hosts
+    }
     if (job->copies && job->rank == 0)
         out->buffers += (1 + (size_t)job->slots) *
                         floats(model_nparams(&job->model->config));

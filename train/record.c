@@ -282,15 +282,6 @@ static void count_restart(struct trainer *t)
         t->restarts = 1;
 }
 
-// Worker 0 looks whether out= holds another run. If it was started again, the
-// run is its own.
-static int check_out(const struct trainer *t)
-{
-    return t->cluster->rank || t->sync->late || t->restarts
-               ? 0
-               : config_check_out(&t->run);
-}
-
 int record_begin(struct trainer *t, const char *folder, int argc,
                  char *const *argv)
 {
@@ -298,7 +289,10 @@ int record_begin(struct trainer *t, const char *folder, int argc,
     if (!*t->run.out)
         return 0;
     count_restart(t);
-    if (make_out(t->run.out) || take_lock(t) || check_out(t) ||
+    // if the run was started again, the one in out= is its own
+    bool is_new = own == first && !t->sync->late && !t->restarts;
+    if (make_out(t->run.out) || take_lock(t) ||
+        (is_new && config_check_out(&t->run)) ||
         steps_open(&t->rows, t->run.out, t->backend->name, t->cluster->rank,
                    t->cluster->world, t->step, t->sync->late, t->restarts,
                    &t->time_before) ||

@@ -354,13 +354,6 @@ static int derive_settings(struct trainer *t)
     return 0;
 }
 
-// How much this worker is slowed down on purpose: straggler=RANK:FACTOR.
-static double slowdown(const struct trainer *t)
-{
-    const struct straggler *s = &t->run.straggler;
-    return s->factor > 0 && s->rank == t->cluster->rank ? s->factor : 1;
-}
-
 float trainer_grad_scale(const struct trainer *t)
 {
     return 1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale);
@@ -369,6 +362,8 @@ float trainer_grad_scale(const struct trainer *t)
 static int open_sync(struct trainer *t)
 {
     const struct sync_settings *set = &t->settings;
+    const struct straggler *slow = &t->run.straggler;
+    bool slows = slow->factor > 0 && slow->rank == t->cluster->rank;
     struct sockaddr_in address;
     const char *iface = t->run.settings.iface;
     if (*iface && tcp_address(&address, iface))
@@ -393,7 +388,7 @@ static int open_sync(struct trainer *t)
         .optim = &t->optim,
         .settings = set,
         .spans = t->observe.spans,
-        .slowdown = slowdown(t),
+        .slowdown = slows ? slow->factor : 1,
         .folder = set->offload ? t->run.out : NULL,
         .parts = t->parts,
         .servers_apart = !run_law_beside(&t->run, t->members->world),

@@ -54,6 +54,7 @@ struct trainer {
     struct sequences *sequences; // NULL if sequences are whole
     struct norm_parts *parts;    // NULL if the model is whole
     double loss;                 // of the step, so far
+    double val_loss;             // of the last evaluation
     // Total wait for other stages; for other slices and pieces of sequences.
     uint64_t bubble_ns, join_ns;
     struct device_event computed; // of exchange.c

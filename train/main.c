@@ -148,17 +148,14 @@ static int open_alone(struct trainer *t, const char *folder, int nwords,
                       char *const *words)
 {
     char resume[CONFIG_PATH], *all[ALONE + MOST_WORDS + 1];
-    int n = 0;
     if (nwords > MOST_WORDS)
         return fail("verify: more than %d words", MOST_WORDS);
     if (text_into(resume, sizeof resume, "resume=%s", folder))
         return -1;
-    for (int i = 0; i < ALONE; i++)
-        all[n++] = (char *)(uintptr_t)alone[i]; // it does not change them
-    for (int i = 0; i < nwords; i++)
-        all[n++] = words[i];
-    all[n++] = resume;
-    return trainer_open(t, n, all);
+    memcpy(all, alone, sizeof alone); // trainer_open() does not change them
+    memcpy(all + ALONE, words, (size_t)nwords * sizeof *words);
+    all[ALONE + nwords] = resume;
+    return trainer_open(t, ALONE + nwords + 1, all);
 }
 
 // Returns 0 if the line was printed, whatever it says, or -1 after fail().

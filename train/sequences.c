@@ -241,7 +241,7 @@ int sequences_open(struct trainer *t, const struct model_job *job)
     struct sequences *s = t->sequences;
     if (!s)
         return 0;
-    bool keys = s->job.up<s->job.n, heads = s->job.up> 1;
+    bool keys = s->job.n > s->job.up, heads = s->job.up > 1;
     bool ring = s->job.over == OVER_RING;
     if (heads)
         s->heads =

@@ -11,8 +11,7 @@
 // docs/sequence.md has the law. In addition 8 bytes from each worker to each
 // other of its groups travel for the loss of a step.
 
-#ifndef TRAIN_SEQUENCES_H
-#define TRAIN_SEQUENCES_H
+#pragma once
 
 #include "config/mesh.h"
 #include "group/group.h"
@@ -53,5 +52,3 @@ int sequences_sum(struct trainer *t, double *loss);
 // axis, MESH_CP or MESH_UP.
 struct group_stats sequences_moved(const struct trainer *t,
                                    enum mesh_axis axis);
-
-#endif

@@ -83,7 +83,7 @@ static bool may_go_on(const struct server *s, int rank)
 {
     const struct peer *p = &s->peers[rank];
     uint64_t next = p->pushed + p->pushing, bound = (uint64_t)s->job.bound;
-    if (s->job.consistency == PS_ASP || next <= bound)
+    if (s->job.consistency == CONSISTENCY_ASP || next <= bound)
         return true;
     return slowest_other(s, rank) >= next - bound;
 }
@@ -107,40 +107,17 @@ static void answer_row(struct server *s, int rank, int row)
     span_end(s->lane);
 }
 
-static void note_spread(struct server *s)
-{
-    uint64_t least = UINT64_MAX, most = 0;
-    for (int r = 0; r < s->job.world; r++) {
-        const struct peer *p = &s->peers[r];
-        if (!p->alive)
-            continue;
-        least = p->clock < least ? p->clock : least;
-        most = p->clock > most ? p->clock : most;
-    }
-    if (most > least && most - least > s->spread_max)
-        s->spread_max = most - least;
-}
-
 static void answer_result(struct server *s, int rank)
 {
-    struct peer *p = &s->peers[rank];
-    uint8_t raw[PS_RESULT_BYTES];
-    struct ps_result result = {
-        .skipped = p->step.skip,
-        .lag = p->lag,
-        .served_out = s->served_out,
-        .served_in = s->served_in,
-        .used = s->used,
-    };
-    ps_result_put(raw, &result);
-    struct ps_head h = {.kind = PS_RESULT, .order = server_lowest(s)};
-    server_send(s, rank, h, raw, sizeof raw);
+    const struct peer *p = &s->peers[rank];
+    server_send_result(s, rank, (struct ps_head){.kind = PS_RESULT},
+                       (struct ps_result){.skipped = p->step.skip,
+                                          .lag = p->lag});
 }
 
 // Send every answer that the pushes so far allow.
 static void answer_all(struct server *s)
 {
-    bool moved = false;
     for (int r = 0; r < s->job.world; r++) {
         struct peer *p = &s->peers[r];
         if (!p->alive || (p->clock == p->pushed && !p->owed) ||
@@ -151,12 +128,9 @@ static void answer_all(struct server *s)
                 answer_row(s, r, row);
         if (p->clock < p->pushed) {
             p->clock = p->pushed;
-            moved = true;
             answer_result(s, r);
         }
     }
-    if (moved)
-        note_spread(s);
 }
 
 static void push_complete(struct server *s, int rank)
@@ -254,7 +228,7 @@ static int async_push(struct server *s, int rank, const struct ps_head *h,
                           p->step.lr, p->step.grad_scale);
     span_end(s->lane);
     if (rc) {
-        server_fail(s, fail_message());
+        server_fail(s, "%s", fail_message());
         return 0;
     }
     if (!server_beside(s, rank))
@@ -268,11 +242,6 @@ static int async_push(struct server *s, int rank, const struct ps_head *h,
     else if (may_go_on(s, rank))
         answer_row(s, rank, row);
     return 0;
-}
-
-static void async_begin(struct server *s)
-{
-    (void)s;
 }
 
 // A worker that joins begins at the clock of the slowest one. If all are dead,
@@ -330,7 +299,6 @@ static void async_tick(struct server *s)
 const struct policy policy_async = {
     .open = async_open,
     .close = async_close,
-    .begin = async_begin,
     .welcome = async_welcome,
     .push = async_push,
     .step = async_step,

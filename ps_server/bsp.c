@@ -92,20 +92,10 @@ static void bsp_close(struct server *s)
 static void send_result(struct server *s, double norm, bool skipped)
 {
     const struct bsp *b = bsp_of(s);
-    uint8_t raw[PS_RESULT_BYTES];
+    const struct ps_result r = {.norm = norm, .skipped = skipped};
     s->used += skipped ? 0 : (uint64_t)b->need;
-    struct ps_result r = {
-        .norm = norm,
-        .skipped = skipped,
-        .served_out = s->served_out,
-        .served_in = s->served_in,
-        .used = s->used,
-    };
-    ps_result_put(raw, &r);
-    struct ps_head h = bsp_answer(s, PS_RESULT);
-    h.order = server_lowest(s);
     for (int t = 0; t < b->need; t++)
-        server_send(s, b->rank_of[t], h, raw, sizeof raw);
+        server_send_result(s, b->rank_of[t], bsp_answer(s, PS_RESULT), r);
 }
 
 // Send a row to all workers of the round. The caller has counted its bytes.
@@ -165,7 +155,7 @@ static void finish_round(struct server *s, double squares)
                               (int)step->step, step->lr, scale);
         span_end(s->lane);
         if (rc) {
-            server_fail(s, fail_message());
+            server_fail(s, "%s", fail_message());
             return;
         }
         send_row(s, row, PS_PARAMS, s->store->rows[row].params, DTYPE_F32,
@@ -290,17 +280,12 @@ static int take_slice(struct server *s, int row, int order, struct message **p)
 {
     struct bsp *b = bsp_of(s);
     struct gather *g = &b->rows[row];
-    struct gather_rule rule = {.threads = s->threads,
-                               .sums = s->store->pool,
-                               .half = s->store->half,
-                               .wire = s->job.wire,
-                               .keep = !s->job.worker_updates};
     struct buffer *sum = NULL;
     int before = g->added;
     span_begin(s->lane, SPAN_ADD, row);
     gather_take(g, order, *p);
     *p = NULL;
-    int rc = gather_add(g, &rule, b->need, s->store->rows[row].at.n, &sum);
+    int rc = gather_add(g, s->store, b->need, s->store->rows[row].at.n, &sum);
     span_end(s->lane);
     if (rc)
         return -1;
@@ -381,7 +366,7 @@ static int bsp_push(struct server *s, int rank, const struct ps_head *h,
     if (h->what == PS_SQUEEZED
             ? take_message(s, b->order_of[rank], h, p)
             : take_slice(s, (int)h->row, b->order_of[rank], p)) {
-        server_fail(s, fail_message());
+        server_fail(s, "%s", fail_message());
         return 0;
     }
     finish_if_complete(s);

@@ -1,4 +1,4 @@
-// bsp.h - the present round; bsp.c, bsp_round.c and bsp_members.c share it.
+// bsp.h - the present round, which bsp.c and bsp_members.c share.
 
 #pragma once
 
@@ -24,21 +24,14 @@ static inline struct bsp *bsp_of(const struct server *s)
     return s->state;
 }
 
-// ---- bsp_round.c: the round itself
-
 // The head of a message about the present round.
 struct ps_head bsp_answer(const struct server *s, enum ps_kind kind);
 
 // Begins round s->round, with the present members.
 void bsp_begin(struct server *s);
 
-// Whether this worker's whole gradient of the round is here.
-bool bsp_gave_all(const struct server *s, int rank);
-
 // Whether a message was sent before the round was restarted.
 bool bsp_outdated(const struct server *s, const struct ps_head *h);
-
-// ---- bsp_members.c: which workers are in a round
 
 // Ends the job if so many workers have left that a round has too few.
 void bsp_check_left(struct server *s);

@@ -15,6 +15,67 @@
 
 #include "base/base.h"
 
+// Chooses the workers of the present round, and their order. Without backup
+// they are all members, by rank. With backup, workers get their places later,
+// when they send CLAIM.
+static void choose_members(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    b->need = 0;
+    for (int r = 0; r < s->job.world; r++) {
+        const struct peer *p = &s->peers[r];
+        bool member = (p->alive || !s->job.elastic) && p->from <= s->round;
+        b->order_of[r] = -1;
+        b->rank_of[r] = -1;
+        if (!member)
+            continue;
+        if (!s->job.backup) {
+            b->order_of[r] = b->need;
+            b->rank_of[b->need] = r;
+        }
+        b->need++;
+    }
+    b->need -= s->job.backup;
+}
+
+void bsp_begin(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    for (int r = 0; r < s->store->nrows; r++)
+        gather_clear(&b->rows[r], s->job.world);
+    for (int r = 0; r < s->job.world; r++)
+        s->peers[r].stepped = false;
+    b->claims = b->complete = b->stepped = 0;
+    b->active = b->waiting = false;
+    choose_members(s);
+}
+
+struct ps_head bsp_answer(const struct server *s, enum ps_kind kind)
+{
+    return (struct ps_head){
+        .kind = kind,
+        .round = s->round,
+        .epoch = bsp_of(s)->epoch,
+    };
+}
+
+bool bsp_outdated(const struct server *s, const struct ps_head *h)
+{
+    return s->job.elastic && h->epoch != bsp_of(s)->epoch;
+}
+
+// Whether this worker's whole gradient of the round is here.
+static bool gave_all(const struct server *s, int rank)
+{
+    const struct bsp *b = bsp_of(s);
+    if (!s->peers[rank].stepped)
+        return false;
+    for (int r = 0; r < s->store->nrows; r++)
+        if (!b->rows[r].here[b->order_of[rank]])
+            return false;
+    return true;
+}
+
 int bsp_claim(struct server *s, int rank, const struct ps_head *h)
 {
     struct bsp *b = bsp_of(s);
@@ -25,10 +86,8 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h)
                     (unsigned long long)h->round, (unsigned long long)s->round);
     if (h->round < s->round) {
         reply.version = s->round - 1;
-        s->dropped++;
     } else if (b->claims == b->need) {
         reply.version = s->round;
-        s->dropped++;
     } else {
         reply.kind = PS_ADMIT;
         reply.order = (uint32_t)b->claims;
@@ -46,7 +105,6 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h)
 // worker continues from the step that the others have reached.
 void bsp_check_left(struct server *s)
 {
-    char why[128];
     int left = 0, last = 0;
     for (int r = 0; r < s->job.world; r++)
         if (s->peers[r].left) {
@@ -55,10 +113,8 @@ void bsp_check_left(struct server *s)
         }
     if (s->job.elastic || !bsp_of(s)->active || left <= s->job.backup)
         return;
-    snprintf(why, sizeof why,
-             "worker rank %d left before step %llu, which others began", last,
-             (unsigned long long)s->round);
-    server_fail(s, why);
+    server_fail(s, "worker rank %d left before step %llu, which others began",
+                last, (unsigned long long)s->round);
 }
 
 // ---- elastic
@@ -108,7 +164,7 @@ static bool anyone_left(const struct server *s)
 void bsp_lost(struct server *s, int rank)
 {
     if (bsp_of(s)->order_of[rank] >= 0 &&
-        (!bsp_gave_all(s, rank) || !anyone_left(s)))
+        (!gave_all(s, rank) || !anyone_left(s)))
         restart(s);
 }
 
@@ -198,7 +254,7 @@ static bool is_behind(const struct server *s, int rank)
     const struct bsp *b = bsp_of(s);
     if (s->job.backup)
         return b->order_of[rank] < 0 || !s->peers[rank].stepped;
-    return b->order_of[rank] >= 0 && !bsp_gave_all(s, rank) &&
+    return b->order_of[rank] >= 0 && !gave_all(s, rank) &&
            !waits_for_others(s, rank);
 }
 
@@ -209,7 +265,6 @@ static int list_behind(const struct server *s, int *behind, char *who,
                        size_t size, bool *busy)
 {
     int count = 0;
-    size_t at = 0;
     who[0] = '\0';
     *busy = false;
     for (int r = 0; r < s->job.world; r++) {
@@ -220,9 +275,7 @@ static int list_behind(const struct server *s, int *behind, char *who,
             continue;
         }
         behind[count++] = r;
-        int n = snprintf(who + at, size - at, "%srank %d", at ? ", " : "", r);
-        if (n > 0 && (size_t)n < size - at)
-            at += (size_t)n;
+        server_list(who, size, r);
     }
     return count;
 }
@@ -232,7 +285,7 @@ void bsp_tick(struct server *s)
     struct bsp *b = bsp_of(s);
     if (!b->active || now_ns() - b->heard_ns < server_patience_ns(s))
         return;
-    char who[256], why[384];
+    char who[256];
     int behind[PS_MAX_WORLD];
     bool busy;
     int count = list_behind(s, behind, who, sizeof who, &busy);
@@ -242,8 +295,7 @@ void bsp_tick(struct server *s)
         server_lost(s, behind[i], "it sent nothing within the deadline");
     if (s->job.elastic && count > 0)
         return;
-    snprintf(why, sizeof why, "step %llu: nothing came for %.3g s from %s",
-             (unsigned long long)s->round, s->job.timeout_s,
-             count ? who : "another server");
-    server_fail(s, why);
+    server_fail(s, "step %llu: nothing came for %.3g s from %s",
+                (unsigned long long)s->round, s->job.timeout_s,
+                count ? who : "another server");
 }

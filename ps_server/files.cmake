@@ -1,6 +1,6 @@
 lockstep_library(ps_server_lib
   FILES ps_server/server.c ps_server/server_send.c ps_server/peers.c
-        ps_server/bsp.c ps_server/bsp_members.c ps_server/bsp_round.c
+        ps_server/bsp.c ps_server/bsp_members.c
         ps_server/async.c ps_server/gather.c ps_server/vectors.c
         ps_server/store.c ps_server/thread_pool.c ps_server/answers.c
   LINKS squeeze ps_wire cluster_zmq device optim telemetry base Threads::Threads m)

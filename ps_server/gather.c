@@ -8,6 +8,7 @@
 #include "device/vector.h"
 #include "message/message.h"
 #include "optim/optim.h"
+#include "ps_server/store.h"
 #include "ps_server/thread_pool.h"
 
 #include <string.h>
@@ -88,12 +89,12 @@ static void add_part(void *ctx, size_t part)
     a->squares[part] = squares;
 }
 
-static void add(struct gather *g, const struct gather_rule *rule,
+static void add(struct gather *g, struct thread_pool *threads,
                 struct addition *a)
 {
     size_t parts = (a->n + PART - 1) / PART;
     CHECK(parts <= MAX_PARTS);
-    thread_pool_run(rule->threads, add_part, a, parts);
+    thread_pool_run(threads, add_part, a, parts);
     for (int t = a->from; t < a->to; t++) {
         message_drop(g->held[t]);
         g->here[t] = ADDED;
@@ -103,32 +104,34 @@ static void add(struct gather *g, const struct gather_rule *rule,
         g->squares += a->squares[i];
 }
 
-int gather_add(struct gather *g, const struct gather_rule *rule, int need,
-               size_t n, struct buffer **out)
+int gather_add(struct gather *g, const struct store *store, int need, size_t n,
+               struct buffer **out)
 {
     int from = g->sum ? g->added : 0, to = g->added;
     while (to < need && g->here[to])
         to++;
+    enum dtype wire = store->job->wire;
     bool complete = to == need, more = to > g->added;
-    bool half = complete && !rule->keep && rule->wire != DTYPE_F32;
+    bool keep = !store->job->worker_updates;
+    bool half = complete && !keep && wire != DTYPE_F32;
     struct buffer *reply = NULL;
     g->added = to;
     if (!more || (to == 1 && !complete))
         return 0; // the first slice stands for the sum until the second comes
-    if (!half && !g->sum && !(g->sum = buffer_get(rule->sums)))
+    if (!half && !g->sum && !(g->sum = buffer_get(store->pool)))
         return -1;
-    if (half && !(reply = buffer_get(rule->half)))
+    if (half && !(reply = buffer_get(store->half)))
         return -1;
     struct addition a = {.g = g,
-                         .wire = rule->wire,
+                         .wire = wire,
                          .from = from,
                          .to = to,
                          .n = n,
                          .sum = g->sum ? g->sum->data : NULL,
                          .half = reply ? reply->data : NULL,
-                         .squaring = complete && rule->keep};
-    add(g, rule, &a);
-    if (!complete || rule->keep)
+                         .squaring = complete && keep};
+    add(g, store->threads, &a);
+    if (!complete || keep)
         return 0;
     *out = half ? reply : g->sum;
     if (half)

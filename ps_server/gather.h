@@ -17,25 +17,16 @@
 #include <stdint.h>
 
 struct message;
-struct thread_pool;
+struct store;
 
 struct gather {
     struct buffer *sum;    // fp32; NULL while it is not needed
     int added;             // how many have been added
-    double squares;        // sum of squares of the complete sum, if kept
+    double squares;        // of the complete sum, if it is kept
     struct message **held; // by order: early slices, and the first one
     uint8_t *here;         // by order: 0 until the slice has arrived
     int come;              // how many have arrived
     enum ps_what what;     // which vector they are of, as the first one says
-};
-
-// What is the same for all rows.
-struct gather_rule {
-    struct thread_pool *threads;
-    struct buffers *sums; // of fp32 slices
-    struct buffers *half; // of 16-bit slices, for sums sent on a 16-bit wire
-    enum dtype wire;
-    bool keep; // keep the fp32 sum and its squares, for the update
 };
 
 // Allocates for `world` workers. Returns 0, or -1 after fail().
@@ -50,10 +41,11 @@ void gather_take(struct gather *g, int order, struct message *p);
 
 // Adds the slices that are due; `need` slices of n numbers make the row
 // complete. With the last one, *out becomes the sum in the wire's format, and
-// the caller must give it back with buffer_unref(). If the rule keeps the sum,
-// *out is not written. Returns 0, or -1 after fail().
-int gather_add(struct gather *g, const struct gather_rule *rule, int need,
-               size_t n, struct buffer **out);
+// the caller must give it back with buffer_unref(). If servers update, the fp32
+// sum and its squares are kept for that, and *out is not written. Returns 0, or
+// -1 after fail().
+int gather_add(struct gather *g, const struct store *store, int need, size_t n,
+               struct buffer **out);
 
 // For slices that somebody else adds: the slice that is due next, or NULL if it
 // has not come; and gives it back once it is added.

@@ -33,7 +33,8 @@ static int equip(struct server *s)
         (s->job.squeeze.squeeze &&
          answers_open(&s->answers, &s->job, s->store)))
         return -1;
-    s->policy = s->job.consistency == PS_BSP ? &policy_bsp : &policy_async;
+    s->policy =
+        s->job.consistency == CONSISTENCY_BSP ? &policy_bsp : &policy_async;
     return s->policy->open(s);
 }
 
@@ -43,13 +44,14 @@ static void begin_if_all(struct server *s)
         if (!s->peers[r].alive)
             return;
     if (equip(s)) {
-        server_fail(s, fail_message());
+        server_fail(s, "%s", fail_message());
         return;
     }
     s->running = true;
     for (int r = 0; r < s->job.world; r++)
         server_send(s, r, (struct ps_head){.kind = PS_WELCOME}, NULL, 0);
-    s->policy->begin(s);
+    if (s->policy->begin)
+        s->policy->begin(s);
 }
 
 // Fails if parameters and their sum do not fit into the free memory.
@@ -102,7 +104,6 @@ static void admit(struct server *s, const struct message_peer *from, int rank)
     uint8_t *row_state = p->row_state;
     *p = (struct peer){
         .id = *from,
-        .known = true,
         .alive = true,
         .row_state = row_state,
         .from = s->begun ? UINT64_MAX : 1,
@@ -134,7 +135,7 @@ int peers_hello(struct server *s, const struct message_peer *from,
                  j.index, s->job.index);
         snprintf(why, sizeof why, "%s", fail_message());
         if (!s->running)
-            server_fail(s, why);
+            server_fail(s, "%s", why);
         return fail("%s", why);
     }
     if (s->peers[j.rank].alive && !server_ping(s, j.rank))
@@ -197,24 +198,18 @@ static void ping(struct server *s, uint64_t now)
 
 static void await_workers(struct server *s, uint64_t now)
 {
-    char who[256] = "", why[384];
-    size_t at = 0;
+    char who[256] = "";
     int missing = 0;
     for (int r = 0; r < s->job.world; r++) {
         if (s->peers[r].alive)
             continue;
         missing++;
-        int n =
-            snprintf(who + at, sizeof who - at, "%srank %d", at ? ", " : "", r);
-        if (n > 0 && (size_t)n < sizeof who - at)
-            at += (size_t)n;
+        server_list(who, sizeof who, r);
     }
     double waited = (double)(now - s->hello_ns) * 1e-9;
     if (now - s->hello_ns > server_patience_ns(s)) {
-        snprintf(why, sizeof why,
-                 "%d of %d workers did not come within %.3g s: %s", missing,
-                 s->job.world, s->job.timeout_s, who);
-        server_fail(s, why);
+        server_fail(s, "%d of %d workers did not come within %.3g s: %s",
+                    missing, s->job.world, s->job.timeout_s, who);
     } else if (now - s->said_ns > 5000000000u) {
         log_line("waiting for %d of %d workers (%s), %.0f s of %.3g s", missing,
                  s->job.world, who, waited, s->job.timeout_s);
@@ -224,12 +219,9 @@ static void await_workers(struct server *s, uint64_t now)
 
 static void await_first(struct server *s, uint64_t now)
 {
-    char why[128];
-    if (now - s->heard_ns < (uint64_t)(s->config.timeout_s * 1e9))
-        return;
-    snprintf(why, sizeof why, "no worker came within %.3g s; try: timeout=",
-             s->config.timeout_s);
-    server_fail(s, why);
+    if (now - s->heard_ns >= (uint64_t)(s->config.timeout_s * 1e9))
+        server_fail(s, "no worker came within %.3g s; try: timeout=",
+                    s->config.timeout_s);
 }
 
 void peers_tick(struct server *s, bool drained)

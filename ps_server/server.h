@@ -44,8 +44,7 @@ struct pull {
 
 struct peer {
     struct message_peer id; // where replies go
-    bool known;             // has said HELLO
-    bool alive;             // known, not lost, and has not said BYE
+    bool alive;             // has said HELLO, is not lost, and has not said BYE
     bool left;              // said BYE
     bool closed;            // its connection closed; messages may still wait
     uint64_t busy_ns;       // when it last said that it is busy
@@ -72,7 +71,7 @@ struct server;
 struct policy {
     int (*open)(struct server *s);
     void (*close)(struct server *s);
-    void (*begin)(struct server *s); // all workers have come
+    void (*begin)(struct server *s); // all workers have come; may be NULL
     // A worker has come to a job that runs, or has just begun. Fills in the
     // first round in which it may take part, and the epoch.
     void (*welcome)(struct server *s, int rank, struct ps_head *h);
@@ -117,11 +116,9 @@ struct server {
     uint64_t said_ns, pinged_ns, hello_ns;
     // Payload to and from all workers, except one that is beside this server.
     uint64_t served_out, served_in;
-    uint64_t spread_max; // ssp, asp: largest difference of clocks
-    uint64_t used;       // gradients in all updates so far
-    uint64_t dropped;    // late gradients (backup)
-    int refused;         // messages of unknown peers
-    int refusals;        // answers to those, minus one for each tick
+    uint64_t used; // gradients in all updates so far
+    int refused;   // messages of unknown peers
+    int refusals;  // answers to those, minus one for each tick
 };
 
 // Start to listen. Copies *config; what it points to must outlive the server.
@@ -147,13 +144,21 @@ void server_send(struct server *s, int rank, struct ps_head head,
 void server_send_buffer(struct server *s, int rank, struct ps_head head,
                         struct buffer *b, size_t bytes);
 
+// Sends RESULT to a worker, with what this server has moved so far.
+void server_send_result(struct server *s, int rank, struct ps_head head,
+                        struct ps_result result);
+
 // False when the receiver's connection is known to be gone.
 bool server_ping(struct server *s, int rank);
 void server_error(struct server *s, const struct message_peer *to,
                   const char *text);
 
-// End the job for all workers, with message `why`.
-void server_fail(struct server *s, const char *why);
+// Ends the job for all workers, with this message.
+void server_fail(struct server *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Appends "rank R" to a list of workers, who[size], as far as it fits.
+void server_list(char *who, size_t size, int rank);
 
 // Whether a worker is alive.
 bool server_anyone(const struct server *s);

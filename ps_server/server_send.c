@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 static int send_message(struct server *s, const struct message_peer *to,
@@ -30,7 +31,19 @@ void server_send_buffer(struct server *s, int rank, struct ps_head head,
     struct payload d = {b->data, bytes, buffer_sent, b};
     buffer_ref(b);
     if (send_message(s, &s->peers[rank].id, head, &d) < 0)
-        server_fail(s, fail_message());
+        server_fail(s, "%s", fail_message());
+}
+
+void server_send_result(struct server *s, int rank, struct ps_head head,
+                        struct ps_result result)
+{
+    uint8_t raw[PS_RESULT_BYTES];
+    result.served_out = s->served_out;
+    result.served_in = s->served_in;
+    result.used = s->used;
+    head.order = server_lowest(s);
+    ps_result_put(raw, &result);
+    server_send(s, rank, head, raw, sizeof raw);
 }
 
 void server_error(struct server *s, const struct message_peer *to,
@@ -50,16 +63,25 @@ bool server_ping(struct server *s, int rank)
 
 // ---- workers that are gone, and deadlines
 
-void server_fail(struct server *s, const char *why)
+void server_fail(struct server *s, const char *fmt, ...)
 {
+    va_list args;
     if (s->failed)
         return;
     s->failed = true;
-    snprintf(s->why, sizeof s->why, "%s", why);
+    va_start(args, fmt);
+    vsnprintf(s->why, sizeof s->why, fmt, args);
+    va_end(args);
     for (int r = 0; s->described && r < s->job.world; r++)
         if (s->peers[r].alive)
             server_error(s, &s->peers[r].id, s->why);
     rendezvous_abort(s->rendezvous, s->why);
+}
+
+void server_list(char *who, size_t size, int rank)
+{
+    size_t at = strlen(who);
+    snprintf(who + at, size - at, "%srank %d", at ? ", " : "", rank);
 }
 
 bool server_anyone(const struct server *s)
@@ -79,13 +101,11 @@ void server_check_done(struct server *s)
 void server_lost(struct server *s, int rank, const char *why)
 {
     struct peer *p = &s->peers[rank];
-    char text[256];
     if (!p->alive)
         return;
     p->alive = p->pull.waiting = false;
     if (!s->job.elastic || !s->running) {
-        snprintf(text, sizeof text, "worker rank %d is gone: %s", rank, why);
-        server_fail(s, text);
+        server_fail(s, "worker rank %d is gone: %s", rank, why);
         return;
     }
     log_line("server %d: worker rank %d is gone (%s); going on without it",

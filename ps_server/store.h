@@ -24,7 +24,7 @@ struct store {
     struct shard shard;
     struct thread_pool *threads;
     struct buffers *pool; // of one fp32 slice each
-    struct buffers *half; // of one 16-bit slice each
+    struct buffers *half; // of one 16-bit slice each, for sums on such a wire
     int nrows;
     struct row *rows;
     float *slots[OPTIM_MAX_SLOTS]; // the shard's; NULL before the first use

@@ -38,7 +38,7 @@ int vectors_set(struct server *s, int rank, const struct ps_head *h,
 static bool is_there(const struct server *s, const struct pull *p)
 {
     return s->store->sets[p->what] >= p->sets &&
-           (s->job.consistency != PS_BSP || s->round > p->version);
+           (s->job.consistency != CONSISTENCY_BSP || s->round > p->version);
 }
 
 static void serve(struct server *s, int rank)
@@ -50,7 +50,7 @@ static void serve(struct server *s, int rank)
             p->what == PS_RESIDUAL ? answers_residual(s->answers, r) : NULL;
         struct buffer *b = store_get(s->store, p->what, r, residual);
         if (!b) {
-            server_fail(s, fail_message());
+            server_fail(s, "%s", fail_message());
             return;
         }
         struct ps_head h = {

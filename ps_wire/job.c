@@ -113,14 +113,14 @@ static int check(const struct ps_job *j)
     if (j->n < 1 || j->n > (uint64_t)1 << 40 || j->slice < 1 || j->slice > most)
         return fail("HELLO: %llu elements in slices of %llu",
                     (unsigned long long)j->n, (unsigned long long)j->slice);
-    if (j->wire > DTYPE_BF16 || j->consistency > PS_ASP || j->bound < 0 ||
-        j->backup < 0 || j->backup >= j->world)
+    if (j->wire > DTYPE_BF16 || j->consistency > CONSISTENCY_ASP ||
+        j->bound < 0 || j->backup < 0 || j->backup >= j->world)
         return fail("HELLO: wire %d, consistency %d, bound %d, backup %d of %d",
                     (int)j->wire, (int)j->consistency, j->bound, j->backup,
                     j->world);
     if (!(j->timeout_s > 0 && j->timeout_s < 1e6))
         return fail("HELLO: timeout %g s", j->timeout_s);
-    bool bsp = j->consistency == PS_BSP;
+    bool bsp = j->consistency == CONSISTENCY_BSP;
     if ((j->worker_updates && (!bsp || j->backup || j->elastic)) ||
         (j->backup && (!bsp || j->elastic)))
         return fail("HELLO: update=worker and backup= require consistency=bsp "
@@ -139,7 +139,7 @@ int ps_job_get(struct ps_job *out, const void *data, size_t n)
     j.n = get_u64(&p);
     j.slice = get_u64(&p);
     j.wire = (enum dtype)get_u32(&p);
-    j.consistency = (enum ps_consistency)get_u32(&p);
+    j.consistency = (enum consistency)get_u32(&p);
     j.bound = (int)get_u32(&p);
     j.backup = (int)get_u32(&p);
     uint32_t flags = get_u32(&p);
@@ -177,78 +177,44 @@ int ps_job_get(struct ps_job *out, const void *data, size_t n)
 
 // ---- comparing two jobs
 
-struct field {
-    const char *name;
-    double (*of)(const struct ps_job *j);
-};
-
-#define FIELD(function, expression)                                            \
-    static double function(const struct ps_job *j)                             \
-    {                                                                          \
-        return (double)(expression);                                           \
-    }
-
-FIELD(of_world, j->world)
-FIELD(of_servers, j->servers)
-FIELD(of_beside, j->beside)
-FIELD(of_n, j->n)
-FIELD(of_slice, j->slice)
-FIELD(of_wire, j->wire)
-FIELD(of_consistency, j->consistency)
-FIELD(of_bound, j->bound)
-FIELD(of_backup, j->backup)
-FIELD(of_update, j->worker_updates)
-FIELD(of_elastic, j->elastic)
-FIELD(of_priority, j->priority)
-FIELD(of_kind, j->optim.kind)
-FIELD(of_beta1, j->optim.beta1)
-FIELD(of_beta2, j->optim.beta2)
-FIELD(of_eps, j->optim.eps)
-FIELD(of_decay, j->optim.weight_decay)
-FIELD(of_momentum, j->optim.momentum)
-FIELD(of_ndecay, j->optim.ndecay)
-FIELD(of_squeeze, j->squeeze.squeeze)
-FIELD(of_density, j->squeeze.density)
-FIELD(of_levels, j->squeeze.levels)
-FIELD(of_feedback, j->squeeze.feedback)
-FIELD(of_seed, (double)j->seed)
-
-static const struct field fields[] = {
-    {"world", of_world},
-    {"servers", of_servers},
-    {"servers beside workers (1: yes)", of_beside},
-    {"parameters", of_n},
-    {"slice (elements; slice_kb)", of_slice},
-    {"wire (0 fp32, 1 fp16, 2 bf16)", of_wire},
-    {"consistency (0 bsp, 1 ssp, 2 asp)", of_consistency},
-    {"bound of ssp", of_bound},
-    {"backup", of_backup},
-    {"update (0 server, 1 worker)", of_update},
-    {"elastic", of_elastic},
-    {"priority", of_priority},
-    {"optimizer (0 adamw, 1 sgd)", of_kind},
-    {"beta1", of_beta1},
-    {"beta2", of_beta2},
-    {"eps", of_eps},
-    {"weight_decay", of_decay},
-    {"momentum", of_momentum},
-    {"ranges that decay", of_ndecay},
-    {"squeeze (0 none, 1 topk, 2 int8, 3 sign)", of_squeeze},
-    {"density", of_density},
-    {"levels", of_levels},
-    {"feedback", of_feedback},
-    {"seed", of_seed},
-};
+#define BOTH(member) (double)a->member, (double)b->member
 
 int ps_job_same(const struct ps_job *a, const struct ps_job *b)
 {
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        double x = fields[i].of(a), y = fields[i].of(b);
-        if (x != y)
+    const struct {
+        const char *name;
+        double a, b;
+    } all[] = {
+        {"world", BOTH(world)},
+        {"servers", BOTH(servers)},
+        {"servers beside workers (1: yes)", BOTH(beside)},
+        {"parameters", BOTH(n)},
+        {"slice (elements; slice_kb)", BOTH(slice)},
+        {"wire (0 fp32, 1 fp16, 2 bf16)", BOTH(wire)},
+        {"consistency (0 bsp, 1 ssp, 2 asp)", BOTH(consistency)},
+        {"bound of ssp", BOTH(bound)},
+        {"backup", BOTH(backup)},
+        {"update (0 server, 1 worker)", BOTH(worker_updates)},
+        {"elastic", BOTH(elastic)},
+        {"priority", BOTH(priority)},
+        {"optimizer (0 adamw, 1 sgd)", BOTH(optim.kind)},
+        {"beta1", BOTH(optim.beta1)},
+        {"beta2", BOTH(optim.beta2)},
+        {"eps", BOTH(optim.eps)},
+        {"weight_decay", BOTH(optim.weight_decay)},
+        {"momentum", BOTH(optim.momentum)},
+        {"ranges that decay", BOTH(optim.ndecay)},
+        {"squeeze (0 none, 1 topk, 2 int8, 3 sign)", BOTH(squeeze.squeeze)},
+        {"density", BOTH(squeeze.density)},
+        {"levels", BOTH(squeeze.levels)},
+        {"feedback", BOTH(squeeze.feedback)},
+        {"seed", BOTH(seed)},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].a != all[i].b)
             return fail("settings differ: rank %d has %s %.9g, rank %d has "
                         "%.9g",
-                        a->rank, fields[i].name, x, b->rank, y);
-    }
+                        a->rank, all[i].name, all[i].a, b->rank, all[i].b);
     if (a->layout != b->layout)
         return fail("settings differ: the buckets of ranks %d and %d; try: "
                     "the same bucket_mb and model",

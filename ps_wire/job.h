@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum ps_consistency { PS_BSP, PS_SSP, PS_ASP };
-
 struct ps_job {
     int rank, world;
     int index, servers; // number of the receiving server; how many there are
@@ -23,7 +21,7 @@ struct ps_job {
     bool threadless;    // simulated: no thread may receive between the tasks
     uint64_t n, slice;  // elements of the vector; elements of a slice
     enum dtype wire;
-    enum ps_consistency consistency;
+    enum consistency consistency;
     int bound; // of ssp
     int backup;
     bool worker_updates, elastic, priority;

@@ -218,7 +218,7 @@ static int hear_welcome(struct client *c, struct remote *r,
     c->round = 1;
     for (int i = 0; i < c->nremotes; i++) {
         uint64_t earliest = c->remotes[i].earliest;
-        if (c->job.consistency == PS_BSP && earliest != c->join)
+        if (c->job.consistency == CONSISTENCY_BSP && earliest != c->join)
             return ask_to_join(c);
         if (earliest > c->round) {
             c->round = earliest;

@@ -77,12 +77,9 @@ static int choose_slice(struct ps_job *j, int slice_kb)
 static int choose(const struct sync *s, struct ps_job *j,
                   const struct message_ops **transport)
 {
-    static const enum ps_consistency kinds[] = {[CONSISTENCY_BSP] = PS_BSP,
-                                                [CONSISTENCY_SSP] = PS_SSP,
-                                                [CONSISTENCY_ASP] = PS_ASP};
     const struct sync_settings *set = s->job.settings;
     j->wire = set->squeeze ? DTYPE_F32 : set->wire;
-    j->consistency = kinds[set->consistency.kind];
+    j->consistency = set->consistency.kind;
     j->bound = set->consistency.bound;
     j->backup = set->backup;
     j->elastic = set->elastic;
@@ -166,7 +163,7 @@ static void count_updates(struct sync *s)
     if (!c->late)
         return;
     s->joined_used = w->used = c->used;
-    if (c->job.consistency != PS_BSP)
+    if (c->job.consistency != CONSISTENCY_BSP)
         return;
     s->joined_updates = 0;
     for (int i = 0; i < c->nremotes; i++)
@@ -199,7 +196,7 @@ static int worker_clock(struct sync *s, uint64_t zero_ns)
 
 static bool pushes_early(const struct client *c)
 {
-    return c->job.consistency == PS_BSP && !c->job.backup;
+    return c->job.consistency == CONSISTENCY_BSP && !c->job.backup;
 }
 
 static int worker_ready(struct sync *s, int b)
@@ -277,7 +274,7 @@ static int worker_step(struct sync *s, const struct sync_in *in,
         .grad_scale = in->grad_scale,
         .clip = in->clip,
     };
-    bool own = c->job.consistency != PS_BSP;
+    bool own = c->job.consistency != CONSISTENCY_BSP;
     if (own)
         prepare_own_step(s, in, &step, out);
     if (client_round(c, &step))
@@ -410,7 +407,9 @@ static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
         return -1;
     count(s);
     // no worker may push before the state is set; bsp rounds wait for worker 0
-    return c->job.consistency == PS_BSP ? 0 : cluster_barrier(s->job.cluster);
+    return c->job.consistency == CONSISTENCY_BSP
+               ? 0
+               : cluster_barrier(s->job.cluster);
 }
 
 static const struct sync_state_ops state = {

@@ -19,7 +19,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
     ps_worker/client.c ps_worker/client_send.c ps_worker/task.c
     ps_server/server.c ps_server/server_send.c ps_server/peers.c
-    ps_server/bsp.c ps_server/bsp_members.c ps_server/bsp_round.c
+    ps_server/bsp.c ps_server/bsp_members.c
     ps_server/async.c ps_server/gather.c ps_server/vectors.c ps_server/store.c
     ps_server/answers.c squeeze/squeeze.c squeeze/topk.c squeeze/int8.c
     squeeze/sign.c squeeze/power.c squeeze/cosines.c squeeze/residuals.c

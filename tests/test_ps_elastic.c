@@ -180,7 +180,7 @@ static void push(int rank, uint64_t round, uint32_t epoch, float x)
 // ---- what the server answers
 
 static void begin_rows(int world, int servers, int rows,
-                       enum ps_consistency consistency)
+                       enum consistency consistency)
 {
     memset(&fake, 0, sizeof fake);
     job = (struct ps_job){.world = world,
@@ -195,7 +195,7 @@ static void begin_rows(int world, int servers, int rows,
         hello(r);
 }
 
-static void begin(int world, int servers, enum ps_consistency consistency)
+static void begin(int world, int servers, enum consistency consistency)
 {
     begin_rows(world, servers, 1, consistency);
 }
@@ -242,7 +242,7 @@ static int count(int rank, enum ps_kind kind)
 static void worker_0_may_die_before_the_beginning(void **state)
 {
     (void)state;
-    begin(2, 1, PS_BSP);
+    begin(2, 1, CONSISTENCY_BSP);
     pull(1, 0);
     dies(0);
     hello(0);
@@ -260,7 +260,7 @@ static void worker_0_may_die_before_the_beginning(void **state)
 static void worker_0_may_die_while_it_sets(void **state)
 {
     (void)state;
-    begin_rows(2, 1, 2, PS_ASP);
+    begin_rows(2, 1, 2, CONSISTENCY_ASP);
     set_row(0);
     dies(0);
     hello(0);
@@ -276,7 +276,7 @@ static void worker_0_may_die_while_it_sets(void **state)
 static void one_that_joins_learns_the_epoch(void **state)
 {
     (void)state;
-    begin(3, 1, PS_BSP);
+    begin(3, 1, CONSISTENCY_BSP);
     push(0, 1, 0, 1);
     dies(2);
     hello(2);
@@ -297,7 +297,7 @@ static void one_that_joins_learns_the_epoch(void **state)
 static void the_last_one_goes_on_alone(void **state)
 {
     (void)state;
-    begin(2, 1, PS_BSP);
+    begin(2, 1, CONSISTENCY_BSP);
     set_params();
     push(0, 1, 0, 1);
     dies(1);
@@ -315,7 +315,7 @@ static void the_last_one_goes_on_alone(void **state)
 static void no_step_is_lost_if_all_were_dead(void **state)
 {
     (void)state;
-    begin(1, 1, PS_BSP);
+    begin(1, 1, CONSISTENCY_BSP);
     set_params();
     push(0, 1, 0, 1);
     push(0, 2, 0, 1);
@@ -338,7 +338,7 @@ static void the_last_worker_may_be_lost(void **state)
     (void)state;
     static const char *const stories[] = {"DB", "BD", "BB", "DD"};
     for (int i = 0; i < 4; i++) {
-        begin(2, 1, PS_BSP);
+        begin(2, 1, CONSISTENCY_BSP);
         set_params();
         push(0, 1, 0, 1);
         push(1, 1, 0, 1);
@@ -355,7 +355,7 @@ static void the_last_worker_may_be_lost(void **state)
 static void a_round_without_a_commit_is_done_again(void **state)
 {
     (void)state;
-    begin(1, 2, PS_BSP);
+    begin(1, 2, CONSISTENCY_BSP);
     push(0, 1, 0, 1);
     dies(0);
     hello(0);
@@ -371,7 +371,7 @@ static void a_round_without_a_commit_is_done_again(void **state)
 static void used_gradients_are_counted(void **state)
 {
     (void)state;
-    begin(3, 1, PS_BSP);
+    begin(3, 1, CONSISTENCY_BSP);
     for (int r = 0; r < 3; r++)
         push(r, 1, 0, 1);
     dies(2);
@@ -387,7 +387,7 @@ static void used_gradients_are_counted(void **state)
 
 // ---- ssp and asp
 
-static void all_were_dead_under(enum ps_consistency consistency)
+static void all_were_dead_under(enum consistency consistency)
 {
     begin(2, 1, consistency);
     push(0, 1, 0, 1);
@@ -408,8 +408,8 @@ static void all_were_dead_under(enum ps_consistency consistency)
 static void the_largest_clock_is_kept(void **state)
 {
     (void)state;
-    all_were_dead_under(PS_ASP);
-    all_were_dead_under(PS_SSP);
+    all_were_dead_under(CONSISTENCY_ASP);
+    all_were_dead_under(CONSISTENCY_SSP);
 }
 
 static void expect_welcome(int rank, int round, int updates)
@@ -425,7 +425,7 @@ static void expect_welcome(int rank, int round, int updates)
 static void skipped_steps_are_no_updates(void **state)
 {
     (void)state;
-    begin(1, 1, PS_ASP);
+    begin(1, 1, CONSISTENCY_ASP);
     push(0, 1, 0, 1);
     for (int round = 2; round < 42; round++)
         step(0, (uint64_t)round, 0, true);
@@ -434,7 +434,7 @@ static void skipped_steps_are_no_updates(void **state)
     hello(0);
     expect_welcome(0, 43, 2);
 
-    begin(2, 1, PS_ASP);
+    begin(2, 1, CONSISTENCY_ASP);
     push(0, 1, 0, 1);
     push(0, 2, 0, 1);
     step(1, 1, 0, true);

@@ -126,7 +126,7 @@ static struct ps_job example(void)
         .n = 1000,
         .slice = 64,
         .wire = DTYPE_F16,
-        .consistency = PS_BSP,
+        .consistency = CONSISTENCY_BSP,
         .timeout_s = 60,
         .layout = 42,
         .optim = {.kind = OPTIM_ADAMW,
@@ -180,7 +180,7 @@ static void different_settings_are_refused(void **state)
     assert_int_equal(round_trip(&b, &c), -1);
     b = a;
     b.worker_updates = true;
-    b.consistency = PS_ASP;
+    b.consistency = CONSISTENCY_ASP;
     assert_int_equal(round_trip(&b, &c), -1);
 }
 

@@ -1,5 +1,5 @@
 lockstep_backend(outer
-  FILES outer/outer.c outer/outer_rule.c
+  FILES outer/outer.c
   LINKS sync group cluster base OpenMP::OpenMP_C)
 # No fused multiply-add, so that replicas on different machines compute the same
 # sums.

@@ -6,14 +6,24 @@
 //
 // sync.c updates with this worker's own gradients, which do not travel, and
 // calls merge() after every H = every= steps. merge() is one all_reduce of a
-// vector as long as the parameters, and then the outer step (outer_rule.h). So
-// the bytes are those of sync=ring, divided by H.
+// vector as long as the parameters p, and then the outer step. So the bytes are
+// those of sync=ring, divided by H.
+//
+//     d := the mean of start - p, over all workers
+//     v := momentum v + d
+//     p := start - lr (d + momentum v), which is the next start
+//
+// `start` is the parameters that all workers had after the last outer step.
+// This is DiLoCo (Douillard et al., "DiLoCo: Distributed Low-Communication
+// Training of Language Models", 2023), which uses d as a gradient: SGD with
+// Nesterov's momentum as in PyTorch. With lr=1 and momentum=0 p becomes the
+// mean of all workers' p, and is computed so. That is local SGD (Stich, "Local
+// SGD Converges Fast and Communicates Little", ICLR 2019).
 //
 // With an fp32 wire, where the outer step is the mean, parameters travel.
-// Otherwise the difference start - parameters travels, where start is what all
-// workers had after the last outer step. The difference is small enough for a
-// wire of 16 bits, and DiLoCo uses it as a gradient. This needs a copy of the
-// start and, with a momentum, the velocity: a vector each.
+// Otherwise the difference start - p travels, which is small enough for a wire
+// of 16 bits. This needs a copy of the start and, with a momentum, the
+// velocity: a vector each.
 //
 // With lab=FILE, the file of lab 13 does the outer step (labs/grade 13
 // --train).
@@ -29,7 +39,6 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "group/group.h"
-#include "outer/outer_rule.h"
 #include "sync/members.h"
 #include "sync/slots.h"
 #include "sync/student.h"
@@ -44,7 +53,7 @@ struct outer {
     void *file; // lab=FILE; NULL: none
     step_function *student;
     float by; // the sum over all workers is divided by this
-    struct outer_step rule;
+    float lr, momentum;
     float *start, *velocity; // NULL if they are not needed
 };
 
@@ -64,8 +73,8 @@ static int outer_open(struct sync *s)
     const struct sync_job *job = &s->job;
     const struct sync_settings *set = job->settings;
     const struct members_need need = {.largest = job->n, .depth = 1};
-    o->rule =
-        (struct outer_step){(float)set->outer_lr, (float)set->outer_momentum};
+    o->lr = (float)set->outer_lr;
+    o->momentum = (float)set->outer_momentum;
     if (*set->lab && load(o, set))
         return -1;
     if (!outer_averages(set) || set->wire != DTYPE_F32) {
@@ -73,7 +82,7 @@ static int outer_open(struct sync *s)
         if (!o->start)
             return -1;
     }
-    if (o->rule.momentum > 0 || o->student) {
+    if (o->momentum > 0 || o->student) {
         o->velocity = mem_alloc(job->n, sizeof *o->velocity);
         if (!o->velocity)
             return -1;
@@ -96,12 +105,47 @@ static int outer_broadcast(struct sync *s, int slot, float *v)
     return 0;
 }
 
+// ---- the outer step, with the same bits on every worker
+
+// v := v / by.
+static void divide(float *v, size_t n, float by)
+{
+#pragma omp parallel for simd schedule(static)
+    for (size_t i = 0; i < n; i++)
+        v[i] /= by;
+}
+
+// p := start - p, the difference that travels.
+static void subtract(float *p, const float *start, size_t n)
+{
+#pragma omp parallel for simd schedule(static)
+    for (size_t i = 0; i < n; i++)
+        p[i] = start[i] - p[i];
+}
+
+// p holds the sum of all workers' differences; p / by is d. Sets p and start to
+// the next common parameters.
+static void apply(const struct outer *o, float *p, size_t n)
+{
+    const float lr = o->lr, momentum = o->momentum, by = o->by;
+    float *start = o->start, *velocity = o->velocity;
+#pragma omp parallel for simd schedule(static)
+    for (size_t i = 0; i < n; i++) {
+        float d = p[i] / by, step = d;
+        if (velocity) {
+            velocity[i] = momentum * velocity[i] + d;
+            step = d + momentum * velocity[i];
+        }
+        p[i] = start[i] = start[i] - lr * step;
+    }
+}
+
 // The outer step by the student's function, of p: the sum of all differences.
 static void let_student(struct outer *o, float *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = o->start[i] - p[i] / o->by; // the mean
-    o->student(o->rule.lr, o->rule.momentum, p, o->start, o->velocity, n);
+    o->student(o->lr, o->momentum, p, o->start, o->velocity, n);
     memcpy(p, o->start, n * sizeof *p);
 }
 
@@ -115,17 +159,16 @@ static int outer_merge(struct sync *s)
     v.scale = o->by / (float)job->cluster->world;
     v.awaited = true;
     if (o->start)
-        outer_difference(job->params, o->start, job->n);
+        subtract(job->params, o->start, job->n);
     if (group_all_reduce(s->group, &v, &ticket) ||
         group_await(s->group, ticket))
         return -1;
     if (o->student)
         let_student(o, job->params, job->n);
     else if (o->start)
-        outer_apply(&o->rule, job->params, o->start, o->velocity, job->n,
-                    o->by);
+        apply(o, job->params, job->n);
     else
-        outer_mean(job->params, job->n, o->by);
+        divide(job->params, job->n, o->by);
     s->stats = s->group->stats;
     return 0;
 }

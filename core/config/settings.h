@@ -139,7 +139,7 @@ struct sync_settings {
 };
 
 // Whether the outer step of sync=outer is the mean of the workers' parameters
-// (outer/outer_rule.h).
+// (outer/outer.c).
 static inline bool outer_averages(const struct sync_settings *s)
 {
     return s->outer_lr == 1 && s->outer_momentum == 0;

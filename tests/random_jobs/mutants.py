@@ -134,7 +134,7 @@ MUTANTS = {
         ("train/parts.c", "        if (t.n == 0 || part_counts(c, i))",
          "        if (t.n == 0 || i >= 0 || part_counts(c, i))")]),
     "velocity-forgotten": ("the outer velocity is not carried on", [
-        ("outer/outer_rule.c", "velocity[i] = momentum * velocity[i] + d;",
+        ("outer/outer.c", "velocity[i] = momentum * velocity[i] + d;",
          "velocity[i] = d;")]),
 }
 

@@ -32,9 +32,7 @@ struct lowrank_job {
     void *file;
     exchange_function *exchange;
     struct real *real;
-    struct residuals errors;
-    float *q_kept, *q_fresh; // nq elements
-    size_t nq;
+    struct residuals errors; // its own vectors are Q
 };
 
 static int sum(const struct lowrank *o, struct lab *l, float *v, size_t n)
@@ -64,22 +62,21 @@ static int list_matrices(struct lowrank_job *h, const struct sync_job *job)
                         LOWRANK_MATRICES);
         h->lab.matrix[h->lab.matrices++] =
             (struct matrix){(size_t)r->off, rows, columns};
-        h->nq += columns * (h->lab.rank < least ? h->lab.rank : least);
+        h->errors.nown += columns * (h->lab.rank < least ? h->lab.rank : least);
     }
     return 0;
 }
 
 // All workers draw the same Q.
-static int open_state(struct lowrank_job *h, const struct sync *s)
+static int open_state(struct lowrank_job *h, struct sync *s)
 {
     uint64_t key = rng_key(s->job.seed, 0);
     h->errors.own_name = "low_rank_q";
-    h->q_kept = mem_alloc(h->nq, sizeof *h->q_kept);
-    h->q_fresh = mem_alloc(h->nq, sizeof *h->q_fresh);
-    if (!h->q_kept || !h->q_fresh || residuals_open(&h->errors, s))
+    s->residuals = &h->errors;
+    if (residuals_open(&h->errors, s))
         return -1;
-    for (size_t i = 0; i < h->nq; i++)
-        h->q_kept[i] = (float)rng_normal(key, i);
+    for (size_t i = 0; i < h->errors.nown; i++)
+        h->errors.own_kept[i] = (float)rng_normal(key, i);
     return 0;
 }
 
@@ -100,12 +97,13 @@ static int lowrank_step(struct sync *s, const struct sync_in *in,
                         struct sync_out *out)
 {
     struct lowrank_job *h = s->state;
+    struct residuals *r = &h->errors;
     (void)out;
-    memcpy(h->errors.fresh, h->errors.kept, s->job.n * sizeof(float));
-    memcpy(h->q_fresh, h->q_kept, h->nq * sizeof(float));
+    memcpy(r->fresh, r->kept, s->job.n * sizeof(float));
+    memcpy(r->own_fresh, r->own_kept, r->nown * sizeof(float));
     fail("no reason was given"); // the function may return -1 without one
-    if (h->exchange(real_lab(h->real), &h->lab, s->job.grads, h->errors.fresh,
-                    h->q_fresh))
+    if (h->exchange(real_lab(h->real), &h->lab, s->job.grads, r->fresh,
+                    r->own_fresh))
         return fail("rank %d, step %d: lowrank_exchange() failed: %s",
                     s->job.cluster->rank, in->step, fail_message());
     if (real_finish(h->real))
@@ -117,39 +115,22 @@ static int lowrank_step(struct sync *s, const struct sync_in *in,
 static void lowrank_updated(struct sync *s, bool skipped)
 {
     struct lowrank_job *h = s->state;
-    float *kept = h->q_kept;
-    if (skipped)
-        return;
-    residuals_keep(&h->errors);
-    h->q_kept = h->q_fresh;
-    h->q_fresh = kept;
+    if (!skipped)
+        residuals_keep(&h->errors);
 }
 
 // ---- state: Q is the same on all workers, and worker 0 saves it
 
-static int lowrank_slots(const struct sync *s)
-{
-    const struct lowrank_job *h = s->state;
-    return residuals_slots(s, &h->errors);
-}
-
-static void lowrank_slot_name(const struct sync *s, int slot,
-                              char name[SYNC_SLOT_NAME])
-{
-    const struct lowrank_job *h = s->state;
-    residuals_slot_name(s, &h->errors, slot, name);
-}
-
 static int visit_q(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct lowrank_job *h = s->state;
-    return visit(ctx, residuals_own_slot(s), 0, h->q_kept, h->nq);
+    return visit(ctx, residuals_own_slot(s), 0, h->errors.own_kept,
+                 h->errors.nown);
 }
 
 static int lowrank_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    const struct lowrank_job *h = s->state;
-    return residuals_save(s, &h->errors, visit, ctx) ||
+    return residuals_save(s, visit, ctx) ||
                    (s->job.cluster->rank == 0 && visit_q(s, visit, ctx))
                ? -1
                : 0;
@@ -157,12 +138,9 @@ static int lowrank_save(struct sync *s, sync_visit *visit, void *ctx)
 
 static int lowrank_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    struct lowrank_job *h = s->state;
     float by;
-    return residuals_load(s, &h->errors, visit, ctx, &by) ||
-                   visit_q(s, visit, ctx) < 0
-               ? -1
-               : 0;
+    return residuals_load(s, visit, ctx, &by) || visit_q(s, visit, ctx) < 0 ? -1
+                                                                            : 0;
 }
 
 static void lowrank_close(struct sync *s)
@@ -170,14 +148,12 @@ static void lowrank_close(struct sync *s)
     struct lowrank_job *h = s->state;
     real_close(&h->real);
     residuals_close(&h->errors);
-    mem_free(h->q_kept);
-    mem_free(h->q_fresh);
     student_close(&h->file);
 }
 
 static const struct sync_state_ops state = {
-    .slots = lowrank_slots,
-    .slot_name = lowrank_slot_name,
+    .slots = residuals_slots,
+    .slot_name = residuals_slot_name,
     .save = lowrank_save,
     .load = lowrank_load,
 };

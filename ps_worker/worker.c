@@ -116,6 +116,7 @@ static int worker_open(struct sync *s)
                              (size_t)s->job.nbuckets * sizeof *s->job.buckets),
     };
     const struct message_ops *transport;
+    s->residuals = &w->client.residuals;
     ps_job_squeeze(&j, s->job.settings);
     if (j.world > PS_MAX_WORLD)
         return fail("%s: %d workers are more than %d", s->job.backend->name,
@@ -311,19 +312,6 @@ static void worker_updated(struct sync *s, bool skipped)
 
 // ---- state
 
-static int worker_slots(const struct sync *s)
-{
-    const struct worker *w = s->state;
-    return residuals_slots(s, &w->client.residuals);
-}
-
-static void worker_slot_name(const struct sync *s, int slot,
-                             char name[SYNC_SLOT_NAME])
-{
-    const struct worker *w = s->state;
-    residuals_slot_name(s, &w->client.residuals, slot, name);
-}
-
 // Whether the servers have a vector of the optimiser's state, or, as slot
 // `slot`, what their answers lack.
 static bool on_servers(const struct sync *s, int slot, enum ps_what *what)
@@ -365,9 +353,7 @@ static int save_servers(struct sync *s, sync_visit *visit, void *ctx)
 
 static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    const struct worker *w = s->state;
-    return (!s->own_update &&
-            residuals_save(s, &w->client.residuals, visit, ctx)) ||
+    return (!s->own_update && residuals_save(s, visit, ctx)) ||
                    save_servers(s, visit, ctx)
                ? -1
                : 0;
@@ -402,7 +388,7 @@ static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
     // a late worker finds the state on the servers
     bool sets = s->job.cluster->rank == 0 && !c->late && has_state(s);
     float by = 1;
-    if ((!s->own_update && residuals_load(s, &c->residuals, visit, ctx, &by)) ||
+    if ((!s->own_update && residuals_load(s, visit, ctx, &by)) ||
         (sets && set_servers(s, visit, ctx, by)))
         return -1;
     count(s);
@@ -413,8 +399,8 @@ static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
 }
 
 static const struct sync_state_ops state = {
-    .slots = worker_slots,
-    .slot_name = worker_slot_name,
+    .slots = residuals_slots,
+    .slot_name = residuals_slot_name,
     .save = worker_save,
     .load = worker_load,
 };

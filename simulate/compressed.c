@@ -33,7 +33,7 @@
 // Deadlines are in real time, and off here (ring.c).
 static const double no_deadline_s = 1e6;
 
-// Without shards the state is never saved (squeeze/residual_slots.c).
+// Without shards the state is never saved (squeeze/residuals.c).
 const struct sync_state_ops slots_of_rule;
 
 struct step {
@@ -204,7 +204,7 @@ static void find_kept(const struct step *t, float *v)
     for (int i = 0; q->way->own && !q->way->all_alike && i < q->nunits; i++) {
         struct bucket own = q->way->own(&t->sync, &q->units[i]);
         for (size_t k = 0; k < own.n; k++)
-            v[own.off + k] += q->own_fresh[q->units[i].own_at + k];
+            v[own.off + k] += q->residuals.own_fresh[q->units[i].own_at + k];
     }
 }
 

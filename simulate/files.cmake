@@ -19,13 +19,12 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
     ps_worker/client.c ps_worker/client_send.c ps_worker/task.c
     ps_server/server.c ps_server/server_send.c ps_server/peers.c
-    ps_server/bsp.c ps_server/bsp_members.c
-    ps_server/async.c ps_server/gather.c ps_server/vectors.c ps_server/store.c
+    ps_server/bsp.c ps_server/bsp_members.c ps_server/async.c
+    ps_server/gather.c ps_server/vectors.c ps_server/store.c
     ps_server/answers.c squeeze/squeeze.c squeeze/topk.c squeeze/int8.c
     squeeze/sign.c squeeze/power.c squeeze/cosines.c squeeze/residuals.c
-    squeeze/residual_slots.c squeeze/squeezed.c squeeze/travel.c squeeze/messages.c
-    squeeze/message_parts.c squeeze/sums.c squeeze/decoupled.c squeeze/units.c
-    squeeze/scatter.c zero/zero.c zero/blocks.c zero/shards.c
+    squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c
+    squeeze/units.c squeeze/scatter.c zero/zero.c zero/blocks.c zero/shards.c
     train/shape_exchange.c model/layout.c model/part.c sync/members.c sync/law.c
     core/device/device.c core/device/cpu.c core/device/shared.c core/base/file.c
     core/optim/offload.c

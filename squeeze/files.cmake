@@ -4,9 +4,7 @@ lockstep_library(squeeze
   LINKS group config base m)
 lockstep_backend(squeezed
   FILES squeeze/squeezed.c squeeze/travel.c squeeze/messages.c
-        squeeze/message_parts.c squeeze/scatter.c squeeze/sums.c
-        squeeze/decoupled.c squeeze/residuals.c squeeze/residual_slots.c
-        squeeze/units.c
+        squeeze/scatter.c squeeze/sums.c squeeze/residuals.c squeeze/units.c
   LINKS squeeze sync law optim group telemetry cluster config base)
 # No fused multiply-add, so that workers on different machines decode the same
 # numbers.

@@ -1,10 +1,15 @@
-// messages.c - units that travel as messages: gathered, or twice (squeeze.h).
+// messages.c - units that travel as messages: gathered, twice (squeeze.h), or
+// decoupled.
 //
 // If they travel twice, the first messages are exchanged by all_to_all. Then
 // each worker adds up its part of each unit, encodes that sum with a residual
 // of its own, and gathers.
+//
+// Decoupled (squeeze=demo, cosines.h): workers gather what moves fastest in
+// their momenta. A momentum is what residuals.h calls a residual, which decays.
+// The signs that all workers take are the update.
 
-#include "squeeze/message_parts.h"
+#include "squeeze/scatter.h"
 #include "squeeze/travel.h"
 
 #include "base/base.h"
@@ -13,6 +18,29 @@
 #include "telemetry/span.h"
 
 #include <string.h>
+
+// The messages of all workers. They travel as words of 4 bytes, which a carrier
+// moves and does not look at.
+static struct group_vector words(const struct sync *s, const struct unit *u,
+                                 char *messages)
+{
+    size_t bytes = (size_t)s->job.cluster->world * u->bytes;
+    return group_floats((float *)(void *)messages, bytes / sizeof(float));
+}
+
+// Sends this worker's message of u->messages to all.
+static int gather(struct sync *s, struct unit *u)
+{
+    struct group_vector v = words(s, u, u->messages);
+    v.awaited = travel_is_last(s->state, u);
+    return group_all_gather(s->group, &v, &u->ticket);
+}
+
+// The message that worker `rank` has sent.
+static char *message_of(const struct unit *u, int rank)
+{
+    return u->messages + (size_t)rank * u->bytes;
+}
 
 static struct group_chunk part_of(const struct sync *s, const struct unit *u,
                                   int rank)
@@ -66,8 +94,8 @@ static int add(struct sync *s, const struct unit *u, int rank, size_t n,
                float *sum)
 {
     const struct squeezed *q = s->state;
-    return q->ops->add(s->job.settings, travel_message(u, rank), n, sum)
-               ? travel_refuse(s, u, rank)
+    return q->ops->add(s->job.settings, message_of(u, rank), n, sum)
+               ? travel_refuse(s, u->off, u->n, rank)
                : 0;
 }
 
@@ -75,13 +103,13 @@ static int send_to_all(struct sync *s, struct unit *u)
 {
     struct squeezed *q = s->state;
     float *speed = q->residuals.fresh_speed;
-    char *message = travel_message(u, s->job.cluster->rank);
+    char *message = message_of(u, s->job.cluster->rank);
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
     encode(s, false, u->off, travel_x(s, u), u->n, message);
     if (speed)
         squeeze_clear_sent(s->job.settings, message, u->n, speed + u->off);
     span_end(q->lane);
-    return travel_gather(s, u);
+    return gather(s, u);
 }
 
 static int send_parts(struct sync *s, struct unit *u)
@@ -91,8 +119,8 @@ static int send_parts(struct sync *s, struct unit *u)
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
     message_parts_encode(s, &parts, travel_x(s, u), NULL);
     span_end(q->lane);
-    struct group_vector given = travel_words(s, u, u->given);
-    struct group_vector taken = travel_words(s, u, u->messages);
+    struct group_vector given = words(s, u, u->given);
+    struct group_vector taken = words(s, u, u->messages);
     return group_all_to_all(s->group, &given, &taken, &u->ticket);
 }
 
@@ -104,18 +132,18 @@ static int send_sum(struct sync *s, struct unit *u)
     int rank = s->job.cluster->rank, rc;
     struct group_chunk part = part_of(s, u, rank);
     struct message_parts parts = parts_of(s, u);
-    float *sum = q->own_fresh ? q->own_fresh + u->own_at : q->part;
+    float *sum =
+        q->residuals.own_fresh ? q->residuals.own_fresh + u->own_at : q->part;
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
-    if (q->own_kept)
-        memcpy(sum, q->own_kept + u->own_at, part.n * sizeof *sum);
+    if (q->residuals.own_kept)
+        memcpy(sum, q->residuals.own_kept + u->own_at, part.n * sizeof *sum);
     else
         memset(sum, 0, part.n * sizeof *sum);
     rc = message_parts_add(s, &parts, sum);
     if (!rc)
-        encode(s, true, u->off + part.off, sum, part.n,
-               travel_message(u, rank));
+        encode(s, true, u->off + part.off, sum, part.n, message_of(u, rank));
     span_end(q->lane);
-    return rc ? -1 : travel_gather(s, u);
+    return rc ? -1 : gather(s, u);
 }
 
 static int take(struct sync *s, struct unit *u)
@@ -135,6 +163,41 @@ static int take(struct sync *s, struct unit *u)
     return rc;
 }
 
+// ---- decoupled
+
+static int open_grids(struct sync *s)
+{
+    struct squeezed *q = s->state;
+    for (int i = 0; i < q->nunits; i++)
+        q->units[i].bytes = demo_bytes(&q->units[i].grid);
+    return travel_open(s);
+}
+
+static int send_fastest(struct sync *s, struct unit *u)
+{
+    struct squeezed *q = s->state;
+    span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
+    demo_encode(s->job.settings, &u->grid, travel_x(s, u),
+                message_of(u, s->job.cluster->rank), q->scratch);
+    span_end(q->lane);
+    return gather(s, u);
+}
+
+static int take_signs(struct sync *s, struct unit *u)
+{
+    struct squeezed *q = s->state;
+    int world = s->job.cluster->world, rc = 0;
+    span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
+    for (int r = 0; !rc && r < world; r++)
+        if (demo_check(&u->grid, message_of(u, r)))
+            rc = travel_refuse(s, u->off, u->n, r);
+    if (!rc)
+        demo_signs(&u->grid, u->messages, world, s->job.grads + u->off,
+                   q->scratch);
+    span_end(q->lane);
+    return rc;
+}
+
 const struct squeeze_way squeeze_gathered = {
     .open = open_messages,
     .send = send_to_all,
@@ -148,4 +211,10 @@ const struct squeeze_way squeeze_twice = {
     .send = send_parts,
     .send_again = send_sum,
     .take = take,
+};
+
+const struct squeeze_way squeeze_decoupled = {
+    .open = open_grids,
+    .send = send_fastest,
+    .take = take_signs,
 };

@@ -1,15 +1,25 @@
-// residuals.c - what one step leaves to the next.
+// residuals.c - what one step leaves to the next: makes it, saves and loads it.
 
 #include "squeeze/residuals.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "optim/optim.h"
 #include "squeeze/squeeze.h"
+#include "sync/slots.h"
+
+#include <string.h>
 
 int residuals_open(struct residuals *r, const struct sync *s)
 {
     float **const v[] = {&r->kept, &r->fresh, &r->speed, &r->fresh_speed};
     int vectors = s->job.settings->momentum_correction ? 4 : 2;
+    if (r->own_name) {
+        r->own_kept = mem_alloc(r->nown, sizeof *r->own_kept);
+        r->own_fresh = mem_alloc(r->nown, sizeof *r->own_fresh);
+        if (!r->own_kept || !r->own_fresh)
+            return -1;
+    }
     r->decay = s->job.velocity_decay;
     r->fade =
         s->job.settings->squeeze == SQUEEZE_DEMO ? s->job.velocity_decay : 1;
@@ -21,6 +31,8 @@ int residuals_open(struct residuals *r, const struct sync *s)
 
 void residuals_close(struct residuals *r)
 {
+    mem_free(r->own_kept);
+    mem_free(r->own_fresh);
     mem_free(r->kept);
     mem_free(r->fresh);
     mem_free(r->speed);
@@ -42,13 +54,18 @@ bool residuals_begin(struct residuals *r, struct sync *s)
     return compressed;
 }
 
+static void swap(float **a, float **b)
+{
+    float *was = *a;
+    *a = *b;
+    *b = was;
+}
+
 void residuals_keep(struct residuals *r)
 {
-    float *kept = r->kept, *speed = r->speed;
-    r->kept = r->fresh;
-    r->fresh = kept;
-    r->speed = r->fresh_speed;
-    r->fresh_speed = speed;
+    swap(&r->own_kept, &r->own_fresh);
+    swap(&r->kept, &r->fresh);
+    swap(&r->speed, &r->fresh_speed);
 }
 
 float *residuals_add(const struct residuals *r, float *grads, size_t off,
@@ -68,4 +85,97 @@ float *residuals_add(const struct residuals *r, float *grads, size_t off,
     for (size_t i = off; i < off + n; i++)
         r->fresh[i] = grads[i - off] + r->fade * r->kept[i];
     return r->fresh + off;
+}
+
+// ---- slots
+
+int residuals_own_slot(const struct sync *s)
+{
+    return optim_slots(s->job.optim);
+}
+
+static int worker_slot(const struct sync *s, int rank)
+{
+    const struct residuals *r = s->residuals;
+    return residuals_own_slot(s) + (r->own_name != NULL) +
+           rank * (r->speed ? 2 : 1);
+}
+
+int residuals_slots(const struct sync *s)
+{
+    return worker_slot(s, s->residuals->kept ? s->job.cluster->world : 0);
+}
+
+void residuals_slot_name(const struct sync *s, int slot,
+                         char name[SYNC_SLOT_NAME])
+{
+    const struct residuals *r = s->residuals;
+    int at = slot - worker_slot(s, 0), each = r->speed ? 2 : 1;
+    if (at >= 0)
+        snprintf(name, SYNC_SLOT_NAME, "%s_of_worker_%d",
+                 at % each ? "velocity" : "residual", at / each);
+    else
+        snprintf(name, SYNC_SLOT_NAME, "%s",
+                 slot == residuals_own_slot(s)
+                     ? r->own_name
+                     : optim_slot_name(s->job.optim, slot));
+}
+
+int residuals_read(const struct sync *s, sync_visit *visit, void *ctx)
+{
+    const struct residuals *r = s->residuals;
+    int slot = worker_slot(s, s->job.cluster->rank);
+    return (r->kept && visit(ctx, slot, 0, r->kept, s->job.n)) ||
+                   (r->speed && visit(ctx, slot + 1, 0, r->speed, s->job.n))
+               ? -1
+               : 0;
+}
+
+int residuals_save(struct sync *s, sync_visit *visit, void *ctx)
+{
+    return slots_of_rule.save(s, visit, ctx) || residuals_read(s, visit, ctx)
+               ? -1
+               : 0;
+}
+
+// Adds up the vectors that this worker takes, in `to`: the residuals of
+// workers, or what is `behind` = 1 slot behind them. `one` is a vector that is
+// free between two steps. *by becomes w'/w, by which they are multiplied.
+static int take_vectors(const struct sync *s, int behind, float *to, float *one,
+                        sync_visit *visit, void *ctx, float *by)
+{
+    int rc = 0, then = 0, now = s->job.cluster->world;
+    size_t n = s->job.n;
+    memset(to, 0, n * sizeof *to);
+    while (!(rc = visit(ctx, worker_slot(s, then) + behind, 0, one, n))) {
+        bool mine = then++ % now == s->job.cluster->rank;
+        for (size_t i = 0; mine && i < n; i++)
+            to[i] += one[i];
+    }
+    // SYNC_ABSENT: there was no such worker
+    *by = then ? (float)now / (float)then : 1;
+    for (size_t i = 0; i < n; i++)
+        to[i] *= *by;
+    return rc < 0 ? -1 : 0;
+}
+
+int residuals_fill(const struct sync *s, sync_visit *visit, void *ctx,
+                   float *by)
+{
+    const struct residuals *r = s->residuals;
+    float same;
+    *by = 1;
+    return (r->kept && take_vectors(s, 0, r->kept, r->fresh, visit, ctx, by)) ||
+                   (r->speed && take_vectors(s, 1, r->speed, r->fresh_speed,
+                                             visit, ctx, &same))
+               ? -1
+               : 0;
+}
+
+int residuals_load(struct sync *s, sync_visit *visit, void *ctx, float *by)
+{
+    return slots_of_rule.load(s, visit, ctx) ||
+                   residuals_fill(s, visit, ctx, by)
+               ? -1
+               : 0;
 }

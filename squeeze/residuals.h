@@ -30,7 +30,12 @@
 #include "sync/sync.h"
 
 struct residuals {
-    const char *own_name; // of the strategy's own slot; NULL: it has none
+    // Before residuals_open(), the strategy sets the name of its own slot, NULL
+    // if it has none, and how many elements of it this worker keeps. They are
+    // kept twice, as those below.
+    const char *own_name;
+    size_t nown;
+    float *own_kept, *own_fresh; // NULL: it has no own slot
     // What this worker's messages lack, job.n elements: of the last update, and
     // of this step. NULL: feedback=0.
     float *kept, *fresh;
@@ -48,7 +53,7 @@ struct residuals {
 // The name of the own slot if it is what the compressed sums lack.
 #define RESIDUAL_OF_SUMS "residual_of_sums"
 
-// Allocates kept and fresh if feedback=1. 0, or -1 after fail(); call
+// Allocates what this worker keeps. 0, or -1 after fail(); call
 // residuals_close() in both cases.
 int residuals_open(struct residuals *r, const struct sync *s);
 void residuals_close(struct residuals *r);
@@ -65,21 +70,20 @@ void residuals_keep(struct residuals *r);
 float *residuals_add(const struct residuals *r, float *grads, size_t off,
                      size_t n);
 
-// The functions of sync_ops: the number of slots, and the name of one.
-int residuals_slots(const struct sync *s, const struct residuals *r);
-void residuals_slot_name(const struct sync *s, const struct residuals *r,
-                         int slot, char name[SYNC_SLOT_NAME]);
+// The rest uses s->residuals.
+
+// Functions of struct sync_state_ops: the number of slots, and the name of one.
+int residuals_slots(const struct sync *s);
+void residuals_slot_name(const struct sync *s, int slot,
+                         char name[SYNC_SLOT_NAME]);
 int residuals_own_slot(const struct sync *s);
 
 // Visit this worker's residual. *by becomes w'/w. Return 0, or -1 after fail().
-int residuals_read(const struct sync *s, const struct residuals *r,
-                   sync_visit *visit, void *ctx);
-int residuals_fill(const struct sync *s, const struct residuals *r,
-                   sync_visit *visit, void *ctx, float *by);
+int residuals_read(const struct sync *s, sync_visit *visit, void *ctx);
+int residuals_fill(const struct sync *s, sync_visit *visit, void *ctx,
+                   float *by);
 
 // The same, with the optimiser's state in s->rule before it. The strategy
 // visits its own slot, which has to be multiplied by *by.
-int residuals_save(struct sync *s, const struct residuals *r, sync_visit *visit,
-                   void *ctx);
-int residuals_load(struct sync *s, const struct residuals *r, sync_visit *visit,
-                   void *ctx, float *by);
+int residuals_save(struct sync *s, sync_visit *visit, void *ctx);
+int residuals_load(struct sync *s, sync_visit *visit, void *ctx, float *by);

@@ -4,9 +4,45 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "squeeze/travel.h"
 #include "telemetry/span.h"
 
 #include <string.h>
+
+static struct group_chunk chunk_of(const struct sync *s,
+                                   const struct message_parts *p, int rank)
+{
+    return group_chunk(p->n, p->grain, s->job.cluster->world, rank);
+}
+
+void message_parts_encode(const struct sync *s, const struct message_parts *p,
+                          float *x, float *speed)
+{
+    const struct sync_settings *set = s->job.settings;
+    for (int r = 0; r < s->job.cluster->world; r++) {
+        struct group_chunk c = chunk_of(s, p, r);
+        uint64_t key =
+            squeeze_stream(s->job.seed, s->steps + 1, s->job.cluster->rank,
+                           false, p->before + p->off + c.off);
+        char *message = p->given + (size_t)r * p->bytes;
+        p->ops->encode(set, key, x + c.off, c.n, message, p->scratch);
+        if (speed)
+            squeeze_clear_sent(set, message, c.n, speed + c.off);
+    }
+}
+
+int message_parts_add(const struct sync *s, const struct message_parts *p,
+                      float *sum)
+{
+    size_t own = chunk_of(s, p, s->job.cluster->rank).n;
+    for (int r = 0; r < s->job.cluster->world; r++)
+        if (p->ops->add(s->job.settings, p->taken + (size_t)r * p->bytes, own,
+                        sum))
+            return travel_refuse(s, p->off, p->n, r);
+    return 0;
+}
+
+// ---- bytes
 
 // The largest part of a range of n elements, which is the first.
 static size_t largest(size_t n, size_t grain, int world)
@@ -175,7 +211,7 @@ int scatter_take(const struct scatter *c, const struct sync *s, int i,
                  float *sum)
 {
     const struct message_parts *p = &c->ranges[i];
-    size_t own = message_parts_chunk(s, p, s->job.cluster->rank).n;
+    size_t own = chunk_of(s, p, s->job.cluster->rank).n;
     span_begin(c->lane, SPAN_COMPRESS, i);
     memset(sum, 0, own * sizeof *sum);
     int rc = message_parts_add(s, p, sum);

@@ -8,7 +8,7 @@
 //
 // After the last message every worker has the same sum in its gradients, and
 // sync.c updates as if they had travelled whole. How a unit travels is told in
-// messages.c, sums.c and decoupled.c.
+// messages.c and sums.c.
 //
 // The residual, what the messages lack, exists twice: `kept` is that of the
 // last update, `fresh` that of the present step. A step that is skipped, as
@@ -33,25 +33,6 @@ static const struct squeeze_way *way_of(const struct squeeze_ops *ops)
                              : &squeeze_gathered;
 }
 
-static int alloc_floats(float **v, size_t n)
-{
-    *v = mem_alloc(n, sizeof **v);
-    return *v ? 0 : -1;
-}
-
-static int open_kept(struct sync *s)
-{
-    struct squeezed *q = s->state;
-    bool has_own =
-        q->way->own && (q->way->all_alike || s->job.settings->feedback);
-    q->residuals.own_name = has_own ? q->way->own_name : NULL;
-    return residuals_open(&q->residuals, s) ||
-                   (has_own && (alloc_floats(&q->own_kept, q->nown) ||
-                                alloc_floats(&q->own_fresh, q->nown)))
-               ? -1
-               : 0;
-}
-
 static int open_units(struct sync *s)
 {
     struct squeezed *q = s->state;
@@ -64,8 +45,8 @@ static int open_units(struct sync *s)
         *u = (struct unit){.off = cut[i].off, .n = cut[i].n};
         u->matrix = power_matrix(s->job.settings, u->n, cut[i].rows);
         u->grid = demo_grid(s->job.settings, u->n, cut[i].rows);
-        u->own_at = q->nown;
-        q->nown += q->way->own ? q->way->own(s, u).n : 0;
+        u->own_at = q->residuals.nown;
+        q->residuals.nown += q->way->own ? q->way->own(s, u).n : 0;
     }
     mem_free(cut);
     return q->units ? 0 : -1;
@@ -77,7 +58,8 @@ static int open_scratch(struct squeezed *q)
     for (int i = 0; i < q->nunits; i++)
         most = q->units[i].n > most ? q->units[i].n : most;
     q->scratch = mem_alloc(q->ops->scratch ? q->ops->scratch(most) : 1, 1);
-    return !q->scratch || alloc_floats(&q->part, most) ? -1 : 0;
+    q->part = mem_alloc(most, sizeof *q->part);
+    return q->scratch && q->part ? 0 : -1;
 }
 
 static int squeezed_open(struct sync *s)
@@ -86,8 +68,12 @@ static int squeezed_open(struct sync *s)
     q->ops = squeeze_find(s->job.settings->squeeze);
     q->way = way_of(q->ops);
     q->lane = spans_compute(s->job.spans);
+    s->residuals = &q->residuals;
     s->gives_update = q->ops->gives_update;
-    if (open_units(s) || q->way->open(s) || open_scratch(q) || open_kept(s))
+    if (q->way->all_alike || s->job.settings->feedback)
+        q->residuals.own_name = q->way->own_name;
+    if (open_units(s) || q->way->open(s) || open_scratch(q) ||
+        residuals_open(&q->residuals, s))
         return -1;
     const struct members_need need = {
         .grain = 1, // a message is one chunk
@@ -147,38 +133,22 @@ static int squeezed_settle(struct sync *s)
 static void squeezed_updated(struct sync *s, bool skipped)
 {
     struct squeezed *q = s->state;
-    float *kept = q->own_kept;
-    if (skipped || q->plain)
-        return;
-    residuals_keep(&q->residuals);
-    q->own_kept = q->own_fresh;
-    q->own_fresh = kept;
+    if (!skipped && !q->plain)
+        residuals_keep(&q->residuals);
 }
 
 // ---- state
-
-static int squeezed_slots(const struct sync *s)
-{
-    const struct squeezed *q = s->state;
-    return residuals_slots(s, &q->residuals);
-}
-
-static void squeezed_slot_name(const struct sync *s, int slot,
-                               char name[SYNC_SLOT_NAME])
-{
-    const struct squeezed *q = s->state;
-    residuals_slot_name(s, &q->residuals, slot, name);
-}
 
 // Visits what the way of this worker keeps of all units.
 static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct squeezed *q = s->state;
-    for (int i = 0; q->own_kept && i < q->nunits; i++) {
+    float *kept = q->residuals.own_kept;
+    for (int i = 0; kept && i < q->nunits; i++) {
         const struct unit *u = &q->units[i];
         struct bucket own = q->way->own(s, u);
         int rc = own.n ? visit(ctx, residuals_own_slot(s), own.off,
-                               q->own_kept + u->own_at, own.n)
+                               kept + u->own_at, own.n)
                        : 0;
         if (rc)
             return rc;
@@ -190,8 +160,7 @@ static int squeezed_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     const struct squeezed *q = s->state;
     bool saves = s->job.cluster->rank == 0 || !q->way->all_alike;
-    return residuals_save(s, &q->residuals, visit, ctx) ||
-                   (saves && visit_own(s, visit, ctx))
+    return residuals_save(s, visit, ctx) || (saves && visit_own(s, visit, ctx))
                ? -1
                : 0;
 }
@@ -200,11 +169,10 @@ static int squeezed_load(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct squeezed *q = s->state;
     float by;
-    if (residuals_load(s, &q->residuals, visit, ctx, &by) ||
-        visit_own(s, visit, ctx) < 0)
+    if (residuals_load(s, visit, ctx, &by) || visit_own(s, visit, ctx) < 0)
         return -1;
-    for (size_t i = 0; q->own_kept && !q->way->all_alike && i < q->nown; i++)
-        q->own_kept[i] *= by;
+    for (size_t i = 0; !q->way->all_alike && i < q->residuals.nown; i++)
+        q->residuals.own_kept[i] *= by;
     return 0;
 }
 
@@ -212,8 +180,6 @@ static void squeezed_close(struct sync *s)
 {
     struct squeezed *q = s->state;
     residuals_close(&q->residuals);
-    mem_free(q->own_kept);
-    mem_free(q->own_fresh);
     mem_free(q->units);
     mem_free(q->buffers);
     mem_free(q->scratch);
@@ -221,8 +187,8 @@ static void squeezed_close(struct sync *s)
 }
 
 static const struct sync_state_ops state = {
-    .slots = squeezed_slots,
-    .slot_name = squeezed_slot_name,
+    .slots = residuals_slots,
+    .slot_name = residuals_slot_name,
     .save = squeezed_save,
     .load = squeezed_load,
 };

@@ -44,11 +44,11 @@ static int send_p(struct sync *s, struct unit *u)
 {
     struct squeezed *q = s->state;
     const struct power_matrix *m = &u->matrix;
-    float *own = q->own_fresh + u->own_at, *x = travel_x(s, u);
+    float *own = q->residuals.own_fresh + u->own_at, *x = travel_x(s, u);
     if (!m->rank)
         return travel_sum(s, u, x, u->n);
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
-    memcpy(own, q->own_kept + u->own_at, power_q(m) * sizeof *own);
+    memcpy(own, q->residuals.own_kept + u->own_at, power_q(m) * sizeof *own);
     power_orthonormal(own, m->rank, m->cols, stream(s, u, false));
     power_right(m, x, own, u->p);
     span_end(q->lane);
@@ -66,7 +66,7 @@ static int send_q(struct sync *s, struct unit *u)
 {
     struct squeezed *q = s->state;
     const struct power_matrix *m = &u->matrix;
-    float *own = q->own_fresh + u->own_at;
+    float *own = q->residuals.own_fresh + u->own_at;
     if (!m->rank)
         return 0;
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
@@ -85,7 +85,7 @@ static int take(struct sync *s, struct unit *u)
     float world = (float)s->job.cluster->world;
     span_begin(q->lane, SPAN_COMPRESS, (int)(u - q->units));
     if (m->rank)
-        power_product(m, u->p, q->own_fresh + u->own_at, g);
+        power_product(m, u->p, q->residuals.own_fresh + u->own_at, g);
     else if (x != g)
         memcpy(g, x, u->n * sizeof *g);
     for (size_t i = 0; x != g && i < u->n; i++)

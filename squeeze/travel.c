@@ -43,29 +43,10 @@ int travel_open(struct sync *s)
     return q->buffers ? 0 : -1;
 }
 
-struct group_vector travel_words(const struct sync *s, const struct unit *u,
-                                 char *messages)
-{
-    size_t bytes = (size_t)s->job.cluster->world * u->bytes;
-    return group_floats((float *)(void *)messages, bytes / sizeof(float));
-}
-
-int travel_gather(struct sync *s, struct unit *u)
-{
-    struct group_vector v = travel_words(s, u, u->messages);
-    v.awaited = travel_is_last(s->state, u);
-    return group_all_gather(s->group, &v, &u->ticket);
-}
-
-char *travel_message(const struct unit *u, int rank)
-{
-    return u->messages + (size_t)rank * u->bytes;
-}
-
-int travel_refuse(const struct sync *s, const struct unit *u, int rank)
+int travel_refuse(const struct sync *s, size_t off, size_t n, int rank)
 {
     return fail("%s: the message of rank %d for elements %zu to %zu: %s",
                 s->job.backend->name,
-                cluster_job_rank(s->job.cluster->ranks, rank), u->off,
-                u->off + u->n, fail_message());
+                cluster_job_rank(s->job.cluster->ranks, rank), off, off + n,
+                fail_message());
 }

@@ -1,6 +1,5 @@
 // travel.h - what the parts of the strategy share: squeezed.c, which follows
-// a step, and messages.c, sums.c and decoupled.c, the ways in which units
-// travel.
+// a step, and messages.c and sums.c, the ways in which units travel.
 
 #pragma once
 
@@ -15,16 +14,16 @@ struct span_lane;
 
 struct unit {
     size_t off, n;
-    size_t own_at; // where its part begins in own_kept and own_fresh
+    size_t own_at; // where its part begins in residuals.own_kept
     uint64_t ticket;
-    // messages.c, decoupled.c
+    // messages.c
     size_t bytes;   // of a message
     char *messages; // one of each worker, by rank
     char *given;    // those that this worker gives to each, if it sends twice
     // sums.c
     struct power_matrix matrix;
     float *p;
-    struct demo_grid grid; // decoupled.c
+    struct demo_grid grid; // squeeze_decoupled
 };
 
 struct squeezed {
@@ -35,10 +34,6 @@ struct squeezed {
     int next;   // the unit that fills up next
     bool plain; // this step's units travel whole
     struct residuals residuals;
-    // What the way itself keeps: of the last update, and of this step. NULL:
-    // nothing.
-    float *own_kept, *own_fresh;
-    size_t nown;
     void *buffers; // of the way: memory of all units; and `part`
     float *part;   // as long as the largest unit
     void *scratch;
@@ -74,19 +69,9 @@ int travel_sum(struct sync *s, struct unit *u, float *v, size_t n);
 // may be under way at once.
 int travel_open(struct sync *s);
 
-// The messages of all workers. They travel as words of 4 bytes, which a carrier
-// moves and does not look at.
-struct group_vector travel_words(const struct sync *s, const struct unit *u,
-                                 char *messages);
-
-// Sends this worker's message of u->messages to all.
-int travel_gather(struct sync *s, struct unit *u);
-
-// The message that worker `rank` has sent.
-char *travel_message(const struct unit *u, int rank);
-
-// A message has been refused: names its sender and the unit. Returns -1.
-int travel_refuse(const struct sync *s, const struct unit *u, int rank);
+// A message of elements [off, off + n) has been refused: names its sender.
+// Returns -1.
+int travel_refuse(const struct sync *s, size_t off, size_t n, int rank);
 
 // Whether the caller waits for this unit's exchange next.
 bool travel_is_last(const struct squeezed *q, const struct unit *u);

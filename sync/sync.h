@@ -40,6 +40,7 @@ struct optim_config; // plain data, so a server can be told it in one message
 struct spans;        // telemetry: records what a backend does, and when
 struct half_copy;    // the 16-bit weights that a model multiplies by
 struct copies;       // host copies of a GPU's vectors
+struct residuals;    // what squeeze= leaves to the next step
 
 struct bucket {
     size_t off, n; // a range of params and grads, in elements
@@ -173,6 +174,7 @@ struct sync {
     struct copies *copies;             // of vectors on a GPU, and of the blocks
     struct block_copies *block_copies; // that are lent to it; NULL: none
     struct rule rule;                  // the update, unless own_update
+    struct residuals *residuals; // set by open(), in strategies with squeeze=
     void *state; // ops->state_size zeroed bytes; sync.c frees it
 };
 

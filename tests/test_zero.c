@@ -122,12 +122,13 @@ static int tiles_body(struct worker *w)
         return -1;
     size_t end = w->job.n, own = 0, at = s.own;
     for (int i = 0; i < s.count; i++) {
+        const struct bucket *all = &s.all[i];
         const struct unit *u = &s.units[i];
         at -= u->own.n; // the state is in the order of the vector
-        if (u->all.off + u->all.n != end || u->all.off % RULE_BLOCK ||
+        if (all->off + all->n != end || all->off % RULE_BLOCK ||
             (u->own.n && u->own.off % RULE_BLOCK) || u->at != at)
             return fail("unit %d is wrong", i);
-        end = u->all.off;
+        end = all->off;
         own += u->own.n;
     }
     w->result = own;
@@ -166,7 +167,7 @@ static int sum_in_order(const struct worker *w, int step, float *v)
         one.rank = k % w->world;
         worker_normals(&one, step);
         for (int i = 0; i < s.count; i++) {
-            const struct bucket *all = &s.units[i].all;
+            const struct bucket *all = &s.all[i];
             for (int c = 0; c < w->world; c++) {
                 if (k < c + 1 || k > c + w->world)
                     continue;

@@ -91,7 +91,7 @@ static int aligned_open(struct sync *s)
 static int aligned_ready(struct sync *s, int b)
 {
     struct aligned *a = s->state;
-    const struct bucket *all = &a->shards.units[a->next].all;
+    const struct bucket *all = &a->shards.all[a->next];
     if (s->job.buckets[b].off > all->off)
         return 0;
     a->next = (a->next + 1) % a->shards.count;
@@ -374,9 +374,9 @@ static size_t messages(const struct worker *w)
     struct shards shards = {NULL};
     size_t bytes = 0;
     CHECK(!shards_open(&shards, &w->job, RULE_BLOCK));
-    for (int i = 0; w->settings.squeeze && i < shards.count; i++)
-        bytes += scatter_bytes(&w->settings, w->world, RULE_BLOCK,
-                               &shards.units[i].all, 1);
+    if (w->settings.squeeze)
+        bytes = scatter_bytes(&w->settings, w->world, RULE_BLOCK, shards.all,
+                              shards.count);
     shards_close(&shards);
     return bytes;
 }

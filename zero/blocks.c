@@ -59,12 +59,12 @@ static size_t place_in(const struct block *b, size_t at)
 
 // ---- open and close
 
-static const struct unit *find_unit(const struct shards *s, size_t off)
+static int find_unit(const struct shards *s, size_t off)
 {
-    for (int i = 0; i < s->count; i++)
-        if (s->units[i].all.off == off)
-            return &s->units[i];
-    return NULL;
+    int i = s->count - 1;
+    while (i >= 0 && s->all[i].off != off)
+        i--;
+    return i;
 }
 
 static int find_blocks(struct blocks *k)
@@ -81,9 +81,9 @@ static int find_blocks(struct blocks *k)
         b->end = own->off + own->n;
         b->stop = least(grain_up(b->end), job->n);
         b->head = least(grain_up(b->off), b->stop);
-        b->unit = b->head < b->stop ? find_unit(k->shards, b->head) : NULL;
+        b->unit = b->head < b->stop ? find_unit(k->shards, b->head) : -1;
         b->buffer = i == 0 ? 0 : i == k->n - 1 ? BLOCK_BUFFERS - 1 : 1 + i % 2;
-        CHECK(b->head == b->stop || b->unit);
+        CHECK(b->head == b->stop || b->unit >= 0);
     }
     return 0;
 }
@@ -140,33 +140,29 @@ static int open_weights(struct blocks *k)
     const struct sync_job *job = &k->sync->job;
     size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
     size_t size = dtype_bytes(job->format);
-    k->memory[0] = alloc_host(k, n, size);
+    char *memory = k->sync->lent.weights = alloc_host(k, n, size);
+    k->sync->lent.weight_bytes = n * size;
     k->heads = mem_alloc((size_t)k->n * RULE_BLOCK, size);
-    if (!k->memory[0] || !k->heads || open_params(k))
+    if (!memory || !k->heads || open_params(k))
         return -1;
     for (int i = 0; i < BLOCK_BUFFERS; i++)
         k->weights[i] =
-            (struct weight_buffer){.at = (char *)k->memory[0] + at[i] * size,
-                                   .holds = -1};
-    k->sync->lent.weights = k->memory[0];
-    k->sync->lent.weight_bytes = n * size;
+            (struct weight_buffer){.at = memory + at[i] * size, .holds = -1};
     return 0;
 }
 
 static int open_grads(struct blocks *k)
 {
     size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
-    k->memory[1] = alloc_host(k, n, sizeof(float));
+    float *memory = k->sync->lent.grads = alloc_host(k, n, sizeof *memory);
+    k->sync->lent.grad_bytes = n * sizeof *memory;
     k->head = mem_alloc(RULE_BLOCK, sizeof *k->head);
     k->sums = mem_alloc(k->shards->own, sizeof *k->sums);
     k->summed = mem_alloc((size_t)k->shards->count, sizeof *k->summed);
-    if (!k->memory[1] || !k->head || !k->sums || !k->summed)
+    if (!memory || !k->head || !k->sums || !k->summed)
         return -1;
     for (int i = 0; i < BLOCK_BUFFERS; i++)
-        k->grads[i] = (struct grad_buffer){.at = (float *)k->memory[1] + at[i],
-                                           .sums = -1};
-    k->sync->lent.grads = k->memory[1];
-    k->sync->lent.grad_bytes = n * sizeof(float);
+        k->grads[i] = (struct grad_buffer){.at = memory + at[i], .sums = -1};
     return 0;
 }
 
@@ -182,23 +178,21 @@ int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards,
                : 0;
 }
 
-int blocks_join(struct blocks *k, struct group *g)
+int blocks_share(const struct blocks *k)
 {
-    const size_t size[2] = {dtype_bytes(k->sync->job.format), sizeof(float)};
-    size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
-    k->group = g;
-    for (int i = 0; i < 2; i++)
-        if (k->memory[i] && group_share(g, k->memory[i], n * size[i]))
-            return -1;
-    return 0;
+    struct group *g = k->sync->group;
+    const struct sync_lent *lent = &k->sync->lent;
+    if (lent->weights && group_share(g, lent->weights, lent->weight_bytes))
+        return -1;
+    return group_share(g, lent->grads, lent->grad_bytes);
 }
 
 void blocks_close(struct blocks *k)
 {
     if (!k->sync)
         return;
-    for (int i = 0; i < 2; i++)
-        free_host(k, k->memory[i]);
+    free_host(k, k->sync->lent.weights);
+    free_host(k, k->sync->lent.grads);
     mem_free(k->all);
     mem_free(k->heads);
     mem_free(k->head);
@@ -225,12 +219,13 @@ int blocks_params(const struct blocks *k, size_t at, bool changes, size_t *n,
 static int fill_own(const struct blocks *k, const struct block *block,
                     char *buffer)
 {
-    const struct bucket *own = &block->unit->own;
+    const struct unit *u = &k->shards->units[block->unit];
+    const struct bucket *own = &u->own;
     enum dtype format = k->sync->job.format;
     for (size_t at = 0, n; at < own->n; at += n) {
         float *params;
         n = own->n - at;
-        if (blocks_params(k, block->unit->at + at, false, &n, &params))
+        if (blocks_params(k, u->at + at, false, &n, &params))
             return -1;
         vector_cast(buffer +
                         place_in(block, own->off + at) * dtype_bytes(format),
@@ -244,7 +239,6 @@ static int ask(struct blocks *k, int b)
 {
     const struct block *block = &k->all[b];
     struct weight_buffer *f = &k->weights[block->buffer];
-    const struct unit *u = block->unit;
     enum dtype format = k->sync->job.format;
     size_t size = dtype_bytes(format);
     if (f->holds == b)
@@ -252,18 +246,19 @@ static int ask(struct blocks *k, int b)
     CHECK(!f->taken && (f->holds < 0 || f->arrived));
     f->holds = b;
     f->arrived = false;
-    if (!u)
+    if (block->unit < 0)
         return 0;
+    const struct bucket *all = &k->shards->all[block->unit];
     struct group_vector v = {
-        .data = f->at + place_in(block, u->all.off) * size,
-        .n = u->all.n,
+        .data = f->at + place_in(block, all->off) * size,
+        .n = all->n,
         .type = format,
         .wire = format,
         .scale = 1,
     };
     return fill_own(k, block, f->at)
                ? -1
-               : group_all_gather(k->group, &v, &f->ticket);
+               : group_all_gather(k->sync->group, &v, &f->ticket);
 }
 
 // Wait for block b. Copy its head in front of it, and save the head of the next
@@ -275,7 +270,7 @@ static int await(struct blocks *k, int b)
     size_t size = dtype_bytes(k->sync->job.format), apart = RULE_BLOCK * size;
     if (f->arrived)
         return 0;
-    if (block->unit && group_await(k->group, f->ticket))
+    if (block->unit >= 0 && group_await(k->sync->group, f->ticket))
         return -1;
     memcpy(f->at + place_in(block, block->off) * size,
            k->heads + (size_t)b * apart, (block->head - block->off) * size);
@@ -321,14 +316,14 @@ static int settle(struct blocks *k, struct grad_buffer *f)
     if (f->sums < 0)
         return 0;
     const struct block *block = &k->all[f->sums];
-    const struct unit *u = block->unit;
-    int unit = (int)(u - k->shards->units);
+    const struct unit *u = &k->shards->units[block->unit];
     float *own = f->at + place_in(block, u->own.off);
     f->sums = -1;
-    if (group_await(k->group, f->ticket) ||
-        (!k->scatter->whole && scatter_take(k->scatter, k->sync, unit, own)))
+    if (group_await(k->sync->group, f->ticket) ||
+        (!k->scatter->whole &&
+         scatter_take(k->scatter, k->sync, block->unit, own)))
         return -1;
-    bool *summed = &k->summed[unit];
+    bool *summed = &k->summed[block->unit];
     if (*summed)
         vector_add(k->sums + u->at, own, DTYPE_F32, u->own.n);
     else
@@ -346,31 +341,29 @@ int blocks_settle(struct blocks *k)
 }
 
 // Begin to sum the gradients of a unit.
-static int send(struct blocks *k, const struct unit *u, float *grads,
-                uint64_t *ticket)
+static int send(struct blocks *k, int unit, float *grads, uint64_t *ticket)
 {
     if (!k->scatter->whole)
-        return scatter_send(k->scatter, k->sync, (int)(u - k->shards->units),
-                            grads, false, ticket);
-    struct group_vector v = group_floats(grads, u->all.n);
+        return scatter_send(k->scatter, k->sync, unit, grads, false, ticket);
+    struct group_vector v = group_floats(grads, k->shards->all[unit].n);
     v.wire = k->sync->job.settings->wire;
     v.scale = k->sync->scale;
-    return group_reduce_scatter(k->group, &v, ticket);
+    return group_reduce_scatter(k->sync->group, &v, ticket);
 }
 
 int blocks_ready(struct blocks *k, int b)
 {
     const struct block *block = &k->all[b];
     struct grad_buffer *f = &k->grads[block->buffer];
-    const struct unit *u = block->unit;
     memcpy(f->at + place_in(block, block->end), k->head,
            (block->stop - block->end) * sizeof *k->head);
     memcpy(k->head, f->at + place_in(block, block->off),
            (block->head - block->off) * sizeof *k->head);
-    if (!u)
+    if (block->unit < 0)
         return 0;
     f->sums = b;
-    return send(k, u, f->at + place_in(block, u->all.off), &f->ticket) ||
+    return send(k, block->unit, f->at + place_in(block, block->head),
+                &f->ticket) ||
                    (!k->sync->overlap && settle(k, f))
                ? -1
                : 0;

@@ -33,9 +33,9 @@
 enum { BLOCK_BUFFERS = 4 };
 
 struct block {
-    size_t off, end, stop;   // the block is [off, end), its unit [head, stop)
-    size_t head;             // the head is [off, head)
-    const struct unit *unit; // NULL: the block is only a head
+    size_t off, end, stop; // the block is [off, end), its unit [head, stop)
+    size_t head;           // the head is [off, head)
+    int unit;              // number of the unit; -1: the block is only a head
     int buffer;
 };
 
@@ -55,12 +55,10 @@ struct grad_buffer {
 struct blocks {
     struct sync *sync;
     struct scatter *scatter; // of compressed gradients, by unit
-    struct group *group;
-    struct block *all; // in the order of the vector
+    struct block *all;       // in the order of the vector
     int n;
     struct weight_buffer weights[BLOCK_BUFFERS];
     struct grad_buffer grads[BLOCK_BUFFERS];
-    void *memory[2];      // of the buffers: weights, gradients
     char *heads;          // of weights: RULE_BLOCK elements for each block
     float *head;          // the head of the gradient that was completed last
     float *params;        // with shard=3 this worker's chunks of all units; or
@@ -79,9 +77,9 @@ int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards,
                 struct scatter *scatter);
 void blocks_close(struct blocks *k);
 
-// Sets the group that exchanges the blocks. All workers call it. Returns 0, or
-// -1 after fail().
-int blocks_join(struct blocks *k, struct group *g);
+// Shares the buffers with the members of the sync's group. All workers call it.
+// Returns 0, or -1 after fail().
+int blocks_share(const struct blocks *k);
 
 // Functions of struct sync_ops; b counts from the start of the vector.
 int blocks_take(struct blocks *k, int b, bool backward, struct sync_place *out);

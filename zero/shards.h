@@ -17,14 +17,14 @@
 #include "sync/sync.h"
 
 struct unit {
-    struct bucket all; // the range of the unit
-    struct bucket own; // this rank's chunk of it; n may be 0
+    struct bucket own; // this rank's chunk of the unit; n may be 0
     size_t at;         // index of own's first element in this rank's state,
                        // which is in the order of the vector
 };
 
 struct shards {
-    struct unit *units; // the last of the vector first
+    struct bucket *all; // the ranges of the units, the last of the vector first
+    struct unit *units;
     int count;
     size_t largest; // elements of the largest unit
     size_t own;     // elements of this rank, in all units

@@ -84,7 +84,7 @@ static int share(struct sync *s)
         return -1;
     if (s->job.params && group_share(s->group, s->job.params, bytes))
         return -1;
-    return s->lends_grads ? blocks_join(&z->blocks, s->group) : 0;
+    return s->lends_grads ? blocks_share(&z->blocks) : 0;
 }
 
 static int open_slots(struct zero *z, const struct sync_job *job)
@@ -102,26 +102,16 @@ static int open_slots(struct zero *z, const struct sync_job *job)
     return 0;
 }
 
-static int open_scatter(struct sync *s)
-{
-    struct zero *z = s->state;
-    size_t n = (size_t)z->shards.count;
-    struct bucket *units = mem_alloc(n, sizeof *units);
-    for (size_t i = 0; units && i < n; i++)
-        units[i] = z->shards.units[i].all;
-    int rc =
-        units ? scatter_open(&z->scatter, s, RULE_BLOCK, units, (int)n) : -1;
-    mem_free(units);
-    return rc;
-}
-
 static int zero_open(struct sync *s)
 {
     struct zero *z = s->state;
     const struct sync_job *job = &s->job;
     s->own_update = true;
     s->copy_only = job->copy && !s->copies;
-    if (shards_open(&z->shards, job, RULE_BLOCK) || open_scatter(s) ||
+    s->residuals = &z->scatter.residuals;
+    if (shards_open(&z->shards, job, RULE_BLOCK) ||
+        scatter_open(&z->scatter, s, RULE_BLOCK, z->shards.all,
+                     z->shards.count) ||
         (s->lends_grads &&
          blocks_open(&z->blocks, s, &z->shards, &z->scatter)) ||
         open_slots(z, job))
@@ -170,14 +160,14 @@ static int zero_ready(struct sync *s, int b)
     if (s->lends_grads)
         return blocks_ready(&z->blocks, s->job.nbuckets - 1 - b);
     int i = z->next;
-    const struct unit *u = &z->shards.units[i];
-    if (s->job.buckets[b].off > u->all.off)
+    const struct bucket *all = &z->shards.all[i];
+    if (s->job.buckets[b].off > all->off)
         return 0; // it is not complete yet
     z->next = (z->next + 1) % z->shards.count;
     if (!z->scatter.whole)
-        return scatter_send(&z->scatter, s, i, s->job.grads + u->all.off,
+        return scatter_send(&z->scatter, s, i, s->job.grads + all->off,
                             z->next == 0, &z->ticket);
-    struct group_vector v = group_floats(s->job.grads + u->all.off, u->all.n);
+    struct group_vector v = group_floats(s->job.grads + all->off, all->n);
     v.wire = s->job.settings->wire;
     v.scale = s->scale;
     v.awaited = z->next == 0;
@@ -262,10 +252,11 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
     }
     if (s->lends_params)
         return 0;
-    struct group_vector v = group_floats(job->params + u->all.off, u->all.n);
+    const struct bucket *all = &z->shards.all[i];
+    struct group_vector v = group_floats(job->params + all->off, all->n);
     if (s->copy_only) {
         v.type = v.wire = job->copy->format;
-        v.data = (char *)job->copy->at + u->all.off * dtype_bytes(v.type);
+        v.data = (char *)job->copy->at + all->off * dtype_bytes(v.type);
     }
     if (group_all_gather(s->group, &v, &z->ticket))
         return -1;
@@ -279,7 +270,7 @@ static int zero_await(struct sync *s, size_t off, size_t n)
 {
     const struct zero *z = s->state;
     int i = 0;
-    while (z->shards.units[i].all.off >= off + n)
+    while (z->shards.all[i].off >= off + n)
         i++;
     if (group_await(s->group, z->gathers[i]))
         return -1;
@@ -287,20 +278,14 @@ static int zero_await(struct sync *s, size_t off, size_t n)
     return 0;
 }
 
-// Adds the bytes moved since `before` to the counts. Gathers before that, after
-// a step, are counted with the next step.
-static void count_since(struct sync *s, const struct group_stats *before)
-{
-    group_stats_add(&s->stats, &s->group->stats);
-    group_stats_less(&s->stats, before);
-}
-
+// Counts only the bytes of these gathers: those before, after a step, are
+// counted with the next step.
 static int zero_whole(struct sync *s)
 {
     struct zero *z = s->state;
     const struct group_stats before = s->group->stats;
     for (int i = 0; z->partial && i < z->shards.count; i++) {
-        const struct bucket *all = &z->shards.units[i].all;
+        const struct bucket *all = &z->shards.all[i];
         struct group_vector v = group_floats(s->job.params + all->off, all->n);
         if (group_all_gather(s->group, &v, &z->ticket))
             return -1;
@@ -308,7 +293,8 @@ static int zero_whole(struct sync *s)
     z->partial = false;
     if (group_await(s->group, z->ticket))
         return -1;
-    count_since(s, &before);
+    group_stats_add(&s->stats, &s->group->stats);
+    group_stats_less(&s->stats, &before);
     return 0;
 }
 
@@ -398,36 +384,20 @@ static int visit_slots(struct sync *s, bool changes, sync_visit *visit,
     return 0;
 }
 
-static int zero_slots(const struct sync *s)
-{
-    const struct zero *z = s->state;
-    return residuals_slots(s, &z->scatter.residuals);
-}
-
-static void zero_slot_name(const struct sync *s, int slot,
-                           char name[SYNC_SLOT_NAME])
-{
-    const struct zero *z = s->state;
-    residuals_slot_name(s, &z->scatter.residuals, slot, name);
-}
-
 static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    struct zero *z = s->state;
     float by;
     return visit_slots(s, true, visit, ctx) ||
-                   residuals_fill(s, &z->scatter.residuals, visit, ctx, &by)
+                   residuals_fill(s, visit, ctx, &by)
                ? -1
                : 0;
 }
 
 static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    const struct zero *z = s->state;
     if (s->lends_params && visit_ranges(s, SYNC_PARAMS, false, visit, ctx))
         return -1;
-    return visit_slots(s, false, visit, ctx) ||
-                   residuals_read(s, &z->scatter.residuals, visit, ctx)
+    return visit_slots(s, false, visit, ctx) || residuals_read(s, visit, ctx)
                ? -1
                : 0;
 }
@@ -446,8 +416,8 @@ static void zero_close(struct sync *s)
 }
 
 static const struct sync_state_ops state = {
-    .slots = zero_slots,
-    .slot_name = zero_slot_name,
+    .slots = residuals_slots,
+    .slot_name = residuals_slot_name,
     .save = zero_save,
     .load = zero_load,
 };

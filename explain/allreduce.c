@@ -125,8 +125,10 @@ static int run(struct virtual_rank *r, void *arg)
 static void set_law(struct story *s, const struct job *j)
 {
     double bytes = (double)s->vectors[0].n * sizeof(float);
-    struct law law = j->algorithm == WAY_HALVING ? law_halving(s->workers)
-                                                 : law_doubling(s->workers);
+    struct law law =
+        law_allreduce(j->algorithm == WAY_HALVING ? ALGORITHM_HALVING
+                                                  : ALGORITHM_DOUBLING,
+                      s->workers);
     if (j->algorithm < WAY_HALVING) {
         const struct schedule up = schedule_of(j, SCHEDULE_REDUCE);
         const struct schedule down = schedule_of(j, SCHEDULE_BROADCAST);

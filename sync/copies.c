@@ -3,81 +3,190 @@
 #include "sync/copies.h"
 
 #include "base/base.h"
+#include "device/busy.h"
+#include "device/device.h"
 #include "device/staging.h"
 
-struct copies {
-    struct sync_job device; // a copy of the job, with the device's vectors
-    struct staging *params, *grads;
-};
-
-int copies_open(struct copies **out, struct sync_job *job, bool always)
+static bool always(const struct sync *s)
 {
-    struct copies *s = mem_alloc(1, sizeof *s);
-    if (!s)
+    return s->job.settings->staging == STAGING_ALWAYS;
+}
+
+static bool needs_copies(const struct sync *s)
+{
+    bool on_device = s->carrier ? s->carrier->on_device : s->ops->on_device;
+    return !on_device && (always(s) || !device_is_host(s->job.dev));
+}
+
+// ---- whole vectors
+
+int copies_open(struct sync *s)
+{
+    struct sync_job *job = &s->job;
+    if (!needs_copies(s) || !job->params)
+        return 0;
+    struct copies *c = s->copies = mem_alloc(1, sizeof *c);
+    if (!c)
         return -1;
-    s->device = *job;
-    if (staging_open(&s->params, job->dev, job->params, job->n, job->nbuckets,
-                     always) ||
-        (job->grads && staging_open(&s->grads, job->dev, job->grads, job->n,
-                                    job->nbuckets, always))) {
-        copies_close(&s);
+    c->params = job->params;
+    c->grads = job->grads;
+    if (staging_open(&c->of_params, job->dev, job->params, job->n,
+                     job->nbuckets, always(s)) ||
+        (job->grads && staging_open(&c->of_grads, job->dev, job->grads, job->n,
+                                    job->nbuckets, always(s))))
         return -1;
-    }
-    job->params = staging_host(s->params);
+    job->params = staging_host(c->of_params);
     if (job->grads)
-        job->grads = staging_host(s->grads);
-    *out = s;
+        job->grads = staging_host(c->of_grads);
     return 0;
 }
 
-void copies_close(struct copies **s)
+void copies_close(struct copies **c)
 {
-    if (!*s)
+    if (!*c)
         return;
-    staging_close(&(*s)->params);
-    staging_close(&(*s)->grads);
-    mem_free(*s);
-    *s = NULL;
+    staging_close(&(*c)->of_params);
+    staging_close(&(*c)->of_grads);
+    mem_free(*c);
+    *c = NULL;
 }
 
-int copies_ready(struct copies *s, int b)
+int copies_ready(const struct sync *s, int b)
 {
-    const struct bucket *k = &s->device.buckets[b];
-    return staging_down(s->grads, b, k->off, k->n);
+    const struct bucket *k = &s->job.buckets[b];
+    return s->copies ? staging_down(s->copies->of_grads, b, k->off, k->n) : 0;
 }
 
-int copies_await(const struct copies *s, int b)
+int copies_await(const struct sync *s, int b)
 {
-    return staging_await(s->grads, b);
+    return s->copies ? staging_await(s->copies->of_grads, b) : 0;
 }
 
-float *copies_grads(const struct copies *s)
+int copies_fetch_params(const struct sync *s)
 {
-    return s->device.grads;
+    return s->copies && (staging_down(s->copies->of_params, 0, 0, s->job.n) ||
+                         staging_await(s->copies->of_params, 0))
+               ? -1
+               : 0;
 }
 
-float *copies_params(const struct copies *s)
+static int send_whole(const struct sync *s, struct staging *v)
 {
-    return s->device.params;
+    return staging_up(v, 0, s->job.n) ? -1 : staging_settle(v);
 }
 
-int copies_fetch_params(struct copies *s)
+int copies_send_params(const struct sync *s)
 {
-    if (staging_down(s->params, 0, 0, s->device.n))
+    return s->copies ? send_whole(s, s->copies->of_params) : 0;
+}
+
+int copies_send_grads(const struct sync *s)
+{
+    return s->copies ? send_whole(s, s->copies->of_grads) : 0;
+}
+
+// ---- blocks
+
+struct block_copies {
+    struct sync_place device;  // of the buffers
+    struct sync_place *places; // on the host, of each block
+    // What the compute queue had when the block before was taken. No later work
+    // uses a buffer that is filled now, since blocks use two in turn.
+    struct device_event before;
+    struct device_event up, filled, down;
+};
+
+int block_copies_open(struct sync *s)
+{
+    struct device *dev = s->job.dev;
+    if (!needs_copies(s) || !s->lends_grads)
+        return 0;
+    struct block_copies *c = s->block_copies = mem_alloc(1, sizeof *c);
+    if (!c)
         return -1;
-    return staging_await(s->params, 0);
+    c->places = mem_alloc((size_t)s->job.nbuckets, sizeof *c->places);
+    c->device.grads = device_alloc(dev, s->lent.grad_bytes, 1);
+    if (s->lends_params)
+        c->device.weights = device_alloc(dev, s->lent.weight_bytes, 1);
+    return !c->places || !c->device.grads ||
+                   (s->lends_params && !c->device.weights) ||
+                   device_event_open(dev, &c->before) ||
+                   device_event_open(dev, &c->up) ||
+                   device_event_open(dev, &c->filled) ||
+                   device_event_open(dev, &c->down) ||
+                   device_record(dev, &c->before, DEVICE_COMPUTE)
+               ? -1
+               : 0;
 }
 
-int copies_send_params(struct copies *s)
+void block_copies_close(struct sync *s)
 {
-    if (staging_up(s->params, 0, s->device.n))
-        return -1;
-    return staging_settle(s->params);
+    struct block_copies *c = s->block_copies;
+    struct device *dev = s->job.dev;
+    if (!c)
+        return;
+    device_finish(dev); // the model may still compute
+    struct device_event *all[] = {&c->before, &c->up, &c->filled, &c->down};
+    for (int i = 0; i < 4; i++)
+        device_event_close(dev, all[i]);
+    device_free(dev, c->device.weights);
+    device_free(dev, c->device.grads);
+    mem_free(c->places);
+    mem_free(c);
+    s->block_copies = NULL;
 }
 
-int copies_send_grads(struct copies *s)
+// The place on the device of what is at `at` in the host's buffers.
+static void *across(void *device, const void *host, const void *at)
 {
-    if (staging_up(s->grads, 0, s->device.n))
+    return (char *)device + ((const char *)at - (const char *)host);
+}
+
+// Block b is one bucket; buckets count from the end of the vector.
+static size_t elements(const struct sync *s, int b)
+{
+    return s->job.buckets[s->job.nbuckets - 1 - b].n;
+}
+
+int block_copies_take(struct sync *s, int b, struct sync_place *device)
+{
+    struct block_copies *c = s->block_copies;
+    struct device *dev = s->job.dev;
+    const struct sync_place *host = &s->place;
+    *device = *host;
+    if (!c)
+        return 0;
+    c->places[b] = *host;
+    if (host->grads)
+        device->grads = across(c->device.grads, s->lent.grads, host->grads);
+    if (!host->weights)
+        return 0;
+    device->weights = across(c->device.weights, s->lent.weights, host->weights);
+    if (device_follow(dev, DEVICE_UP, &c->before) ||
+        device_record(dev, &c->before, DEVICE_COMPUTE) ||
+        busy_begin(dev, DEVICE_UP) ||
+        device_copy_on(dev, DEVICE_UP, device->weights, host->weights,
+                       elements(s, b) * dtype_bytes(s->job.format)) ||
+        busy_end(dev, DEVICE_UP) || device_record(dev, &c->up, DEVICE_UP) ||
+        device_follow(dev, DEVICE_COMPUTE, &c->up))
         return -1;
-    return staging_settle(s->grads);
+    return device_wait(dev, &c->up);
+}
+
+int block_copies_ready(struct sync *s, int b)
+{
+    struct block_copies *c = s->block_copies;
+    struct device *dev = s->job.dev;
+    if (!c)
+        return 0;
+    float *host = c->places[b].grads;
+    const float *device = across(c->device.grads, s->lent.grads, host);
+    if (device_record(dev, &c->filled, DEVICE_COMPUTE) ||
+        device_follow(dev, DEVICE_DOWN, &c->filled) ||
+        busy_begin(dev, DEVICE_DOWN) ||
+        device_copy_on(dev, DEVICE_DOWN, host, device,
+                       elements(s, b) * sizeof *host) ||
+        busy_end(dev, DEVICE_DOWN) || device_record(dev, &c->down, DEVICE_DOWN))
+        return -1;
+    return device_wait(dev, &c->down);
 }

@@ -9,36 +9,61 @@
 // The backend's job points at the host copies, and the backend cannot tell the
 // difference. On the CPU no copies are made, unless staging=always asks for
 // them (for tests).
+//
+// A strategy that lends blocks of host memory serves a GPU by copies of blocks:
+//
+//     host     [ A | C | B | D ]      the strategy's buffers (struct sync_lent)
+//                    |    ^
+//               take |    | ready     weights go up, gradients come down
+//                    v    |
+//     device   [ A | C | B | D ]      the model's
+//
+// A block has the same place in both. The weights of a block go up while the
+// device computes with the block before. Its gradient comes down when the
+// device has computed it; the host waits for that.
+//
+// Functions return 0, or -1 after fail(). Without copies they do nothing.
 
 #pragma once
 
 #include "sync/sync.h"
 
-struct copies;
+struct staging;
 
-// Replace job's vectors on the device by host copies, which *out owns. The
-// gradients may be NULL. always: copy even if they are in host memory already.
-// Returns 0, or -1 after fail().
-int copies_open(struct copies **out, struct sync_job *job, bool always);
-void copies_close(struct copies **s);
+// The vectors on the device, and their host copies. The gradients may be NULL.
+struct copies {
+    float *params, *grads;
+    struct staging *of_params, *of_grads;
+};
+
+// Opens s->copies, if the backend needs them: then s->job's vectors become the
+// host copies.
+int copies_open(struct sync *s);
+void copies_close(struct copies **c);
 
 // copies_ready: the work that fills bucket b is queued on the compute queue;
-// queue its copy to the host behind that. copies_await: wait until that copy is
-// complete. Both return 0, or -1 after fail().
-int copies_ready(struct copies *s, int b);
-int copies_await(const struct copies *s, int b);
+// queues its copy to the host behind that. copies_await: waits until that copy
+// is complete.
+int copies_ready(const struct sync *s, int b);
+int copies_await(const struct sync *s, int b);
 
-// The vectors on the device: the gradients that buckets are copied from, and
-// the parameters that workers update.
-float *copies_grads(const struct copies *s);
-float *copies_params(const struct copies *s);
+// copies_fetch_params: copies all parameters to the host, and waits for the
+// copy. The others copy a whole vector to the device, before the compute
+// queue's next work.
+int copies_fetch_params(const struct sync *s);
+int copies_send_params(const struct sync *s);
+int copies_send_grads(const struct sync *s);
 
-// copies_fetch_params: copy all parameters to the host, and wait for the copy.
-// copies_send_params: copy all to the device, before the compute queue's next
-// work. Both return 0, or -1 after fail().
-int copies_fetch_params(struct copies *s);
-int copies_send_params(struct copies *s);
+// Opens s->block_copies, if the backend needs them, with buffers of the sizes
+// in s->lent, which the strategy has set.
+int block_copies_open(struct sync *s);
+void block_copies_close(struct sync *s);
 
-// Copy the whole gradient to the device, before the compute queue's next work.
-// Returns 0, or -1 after fail().
-int copies_send_grads(struct copies *s);
+// The strategy has lent block b (from the start of the vector) at s->place.
+// Copies its weights to the device, and returns when the host's may change.
+// *device becomes the place of the block on the device.
+int block_copies_take(struct sync *s, int b, struct sync_place *device);
+
+// The work that fills the gradient of block b is queued. Copies the gradient to
+// the host and waits for it.
+int block_copies_ready(struct sync *s, int b);

@@ -1,8 +1,9 @@
-// fault.c - faults on purpose, at the step that inject= names.
+// fault.c - what goes wrong on purpose: inject=, mistake=.
 
 #include "sync/fault.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 #include "device/device.h"
 #include "sync/copies.h"
 
@@ -31,7 +32,30 @@ int fault_gradient(struct sync *s)
     float bad = nan ? NAN : INFINITY;
     size_t off = s->job.buckets[0].off;
     float *grads = s->lends_grads ? s->place.grads
-                   : s->copies    ? copies_grads(s->copies) + off
+                   : s->copies    ? s->copies->grads + off
                                   : s->job.grads + off;
     return device_copy(s->job.dev, grads, &bad, sizeof bad);
+}
+
+// ---- mistakes
+
+int fault_check(const struct sync *s)
+{
+    bool host = s->copies || device_is_host(s->job.dev);
+    if (s->job.settings->mistake.kind == MISTAKE_LOCAL_CLIP && !host)
+        return fail("mistake=local_clip clips in host memory only; try: "
+                    "device=cpu");
+    return 0;
+}
+
+void fault_clip(struct sync *s, const struct sync_in *in)
+{
+    const struct sync_job *job = &s->job;
+    float own = in->grad_scale * (float)job->cluster->world, norm;
+    if (job->settings->mistake.kind != MISTAKE_LOCAL_CLIP)
+        return;
+    double squares = optim_sum_squares(job->grads, job->n);
+    float factor = optim_clip_scale(squares, own, in->clip, &norm) / own;
+    for (size_t i = 0; isfinite(norm) && i < job->n; i++)
+        job->grads[i] *= factor;
 }

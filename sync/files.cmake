@@ -1,6 +1,6 @@
 lockstep_library(sync
   FILES sync/sync.c sync/bucket.c sync/derive.c sync/fault.c
-        sync/slots.c sync/block_copies.c sync/copies.c sync/local.c sync/members.c sync/mistakes.c
+        sync/slots.c sync/copies.c sync/local.c sync/members.c
         sync/own_norm.c sync/replicas.c sync/student.c
   LINKS group rule optim device cluster config base ${CMAKE_DL_LIBS})
 lockstep_test(sync LINKS sync)

@@ -45,7 +45,7 @@ static int fold(int n, struct law *law)
     return power;
 }
 
-struct law law_halving(int n)
+static struct law halving(int n)
 {
     struct law law;
     int power = fold(n, &law);
@@ -54,7 +54,7 @@ struct law law_halving(int n)
     return law;
 }
 
-struct law law_doubling(int n)
+static struct law doubling(int n)
 {
     struct law law;
     int power = fold(n, &law);
@@ -63,7 +63,7 @@ struct law law_doubling(int n)
     return law;
 }
 
-struct law law_tree(int n)
+static struct law tree(int n)
 {
     double deep = ceil(log2(n));
     return (struct law){.hops = 2 * deep, .share = 2 * deep};
@@ -73,12 +73,12 @@ struct law law_allreduce(enum algorithm a, int n)
 {
     switch (a) {
     case ALGORITHM_HALVING:
-        return law_halving(n);
+        return halving(n);
     case ALGORITHM_DOUBLING:
-        return law_doubling(n);
+        return doubling(n);
     case ALGORITHM_TREE:
     case ALGORITHM_LIBRARY: // Open MPI uses a tree for sums in place
-        return law_tree(n);
+        return tree(n);
     case ALGORITHM_AUTO:
     case ALGORITHM_RING:
         break;

@@ -60,13 +60,9 @@ struct law_case {
 };
 struct law law_of(const struct backend *b, const struct law_case *c);
 
-// All-reduce by halving and doubling (Rabenseifner), by doubling alone, and up
-// and down a binomial tree. See allreduce/algorithm.h.
-struct law law_halving(int n);
-struct law law_doubling(int n);
-struct law law_tree(int n);
-
-// By the setting algorithm= of the backend allreduce.
+// By the setting algorithm= of the backend allreduce: around a ring, by halving
+// and doubling (Rabenseifner), by doubling alone, or up and down a binomial
+// tree. See allreduce/algorithm.h.
 struct law law_allreduce(enum algorithm a, int n);
 
 // Seconds that an exchange of `bytes` bytes (S) should take on `link`.

@@ -13,25 +13,24 @@
 #include "cluster/cluster.h"
 #include "config/backends.h"
 #include "config/config.h"
+#include "config/keys.h"
 #include "device/busy.h"
 #include "device/device.h"
-#include "sync/block_copies.h"
 #include "sync/copies.h"
 #include "sync/fault.h"
 #include "sync/members.h"
-#include "sync/mistakes.h"
 #include "sync/own_norm.h"
 #include "sync/slots.h"
 
 #include <math.h>
 #include <string.h>
 
-// By enum transport_kind. tcp and shm are the names of their carriers.
-static const char *const transport_names[] = {
-    [TRANSPORT_AUTO] = "auto", [TRANSPORT_TCP] = "tcp",
-    [TRANSPORT_SHM] = "shm",   [TRANSPORT_ZMQ] = "zmq",
-    [TRANSPORT_MPI] = "mpi",   [TRANSPORT_LIBRARY] = "library",
-};
+// The word of transport=. tcp and shm are the names of their carriers.
+static const char *transport_word(const struct sync_job *job)
+{
+    const struct key *k = key_find(&run_keys, "transport");
+    return k->words[job->settings->transport];
+}
 
 static void check_job(const struct sync_job *job)
 {
@@ -77,7 +76,7 @@ static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
         return true;
     return set->transport == TRANSPORT_LIBRARY
                ? c->library
-               : !strcmp(c->name, transport_names[set->transport]);
+               : !strcmp(c->name, transport_word(job));
 }
 
 // Chooses the first of the job's carriers that the settings allow and all
@@ -105,8 +104,7 @@ static int choose_carrier(struct sync *s)
     }
     if (!s->carrier)
         return fail("%s: transport=%s: %s; try: transport=auto",
-                    job->backend->name,
-                    transport_names[job->settings->transport],
+                    job->backend->name, transport_word(job),
                     *why ? why : "it has no such carrier");
     if (alone)
         return 0;
@@ -115,30 +113,6 @@ static int choose_carrier(struct sync *s)
                  why);
     s->transport = s->carrier->name;
     return 0;
-}
-
-// A backend that knows host memory only gets host copies if the vectors are on
-// a GPU, or if staging=always asks for them.
-static bool needs_copies(const struct sync *s)
-{
-    bool always = s->job.settings->staging == STAGING_ALWAYS;
-    bool on_device = s->carrier ? s->carrier->on_device : s->ops->on_device;
-    return !on_device && (always || !device_is_host(s->job.dev));
-}
-
-static int open_copies(struct sync *s)
-{
-    bool always = s->job.settings->staging == STAGING_ALWAYS;
-    return needs_copies(s) && s->job.params
-               ? copies_open(&s->copies, &s->job, always)
-               : 0;
-}
-
-static int open_block_copies(struct sync *s)
-{
-    return needs_copies(s) && s->lends_grads
-               ? block_copies_open(&s->block_copies, s)
-               : 0;
 }
 
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
@@ -160,9 +134,9 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
         job->settings->inject.rank ==
             cluster_job_rank(job->cluster->ranks, job->cluster->rank))
         s->fault = job->settings->inject;
-    if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||
-        mistakes_check(s) || own_norm_check(s) || ops->open(s) ||
-        open_block_copies(s) ||
+    if (!s->state || check_same(s) || choose_carrier(s) || copies_open(s) ||
+        fault_check(s) || own_norm_check(s) || ops->open(s) ||
+        block_copies_open(s) ||
         (!s->own_update &&
          rule_open(&s->rule, job->dev, job->optim, job->n, job->folder)))
         sync_close(&s);
@@ -184,12 +158,11 @@ int sync_bcast(struct sync *s)
 {
     if (s->lends_params)
         return 0; // every worker has filled its own ranges in
-    int rc = s->copies ? copies_fetch_params(s->copies) : 0;
-    if (!rc)
-        rc = members_copy(s, SYNC_PARAMS, s->job.params);
-    if (!rc && s->copies)
-        rc = copies_send_params(s->copies);
-    return end_call(s, rc);
+    return end_call(s, copies_fetch_params(s) ||
+                               members_copy(s, SYNC_PARAMS, s->job.params) ||
+                               copies_send_params(s)
+                           ? -1
+                           : 0);
 }
 
 int sync_clock(struct sync *s, uint64_t zero_ns)
@@ -219,16 +192,14 @@ int sync_ready(struct sync *s, int b)
 {
     CHECK(b == s->next_bucket && b < s->job.nbuckets);
     s->next_bucket++;
-    if (s->block_copies &&
-        block_copies_ready(s->block_copies, s->job.nbuckets - 1 - b))
-        return -1;
-    if (b == 0 && fault_gradient(s))
+    if (block_copies_ready(s, s->job.nbuckets - 1 - b) ||
+        (b == 0 && fault_gradient(s)))
         return -1;
     own_norm_add(s, b);
     if (s->ops->merge)
         return 0; // gradients stay where they are
     if (s->copies && !s->lends_grads)
-        return copies_ready(s->copies, b); // sync_step() sends it
+        return copies_ready(s, b); // sync_step() sends it
     if (!s->ops->ready || (!s->overlap && !s->lends_grads))
         return 0;
     uint64_t start = now_ns();
@@ -254,9 +225,8 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
         s->next_bucket = 0; // the backward of another micro-batch begins
     uint64_t start = now_ns();
     int rc = s->ops->lender->take(s, b, backward, &s->place);
-    *out = s->place;
-    if (!rc && s->block_copies)
-        rc = block_copies_take(s->block_copies, b, &s->place, out);
+    if (!rc)
+        rc = block_copies_take(s, b, out);
     return held_up(s, start, rc);
 }
 
@@ -276,12 +246,11 @@ static int pass_on_buckets(struct sync *s, const struct sync_in *in)
     int n = s->job.nbuckets;
     if (s->lends_grads || s->ops->merge)
         return 0; // no bucket was held back
-    if (s->copies && !s->overlap && copies_await(s->copies, n - 1))
+    if (!s->overlap && copies_await(s, n - 1))
         return -1;
-    mistakes_clip(s, in);
+    fault_clip(s, in);
     for (int b = 0; (s->copies || !s->overlap) && b < n; b++)
-        if ((s->copies && copies_await(s->copies, b)) ||
-            (s->ops->ready && s->ops->ready(s, b)))
+        if (copies_await(s, b) || (s->ops->ready && s->ops->ready(s, b)))
             return -1;
     return 0;
 }
@@ -294,11 +263,9 @@ static int find_vectors(struct sync *s, float **params, float **grads)
     *grads = s->job.grads;
     if (!s->copies)
         return 0;
-    if (!s->ops->merge && copies_send_grads(s->copies))
-        return -1;
-    *params = copies_params(s->copies);
-    *grads = copies_grads(s->copies);
-    return 0;
+    *params = s->copies->params;
+    *grads = s->copies->grads;
+    return s->ops->merge ? 0 : copies_send_grads(s);
 }
 
 // Whether the update may be queued before the sum is complete: the carrier and
@@ -329,14 +296,14 @@ static int update(struct sync *s, const struct sync_in *in,
 {
     const struct sync_job *job = &s->job;
     float *params, *grads;
-    int times = mistakes_updates(s);
+    const struct sync_mistake *mistake = &job->settings->mistake;
+    int times = mistake->kind == MISTAKE_TWO_UPDATES ? 2 : 1;
     bool ahead = runs_ahead(s);
     struct settling x = {s, out};
     struct rule_in rule = {
         .lr = in->lr,
         .scale = s->gives_update ? 1 : in->grad_scale / s->scale,
-        .clip =
-            job->settings->mistake.kind == MISTAKE_LOCAL_CLIP ? 0 : in->clip,
+        .clip = mistake->kind == MISTAKE_LOCAL_CLIP ? 0 : in->clip,
         .frozen = s->gives_moment,
         .copy = job->copy,
         .parts = job->parts,
@@ -376,8 +343,7 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
     out->lag = s->alone * (job->cluster->world - 1);
     if ((in->step + in->skipped) % job->settings->every && !in->last)
         return 0;
-    if ((s->copies && copies_fetch_params(s->copies)) || s->ops->merge(s) ||
-        (s->copies && copies_send_params(s->copies)))
+    if (copies_fetch_params(s) || s->ops->merge(s) || copies_send_params(s))
         return name_step(in);
     if (job->copy)
         job->copy->fresh = false;
@@ -397,7 +363,7 @@ static int take_step(struct sync *s, const struct sync_in *in,
     s->steps = (uint64_t)in->step + (uint64_t)in->skipped;
     if (s->ops->merge)
         return merge(s, in, out);
-    return s->own_update && s->copies ? copies_send_params(s->copies) : 0;
+    return s->own_update ? copies_send_params(s) : 0;
 }
 
 // Make a straggler's own time since the last step `slowdown` times as long.
@@ -488,7 +454,7 @@ void sync_close(struct sync **s)
     if (!*s)
         return;
     group_close(&(*s)->group);
-    block_copies_close(&(*s)->block_copies);
+    block_copies_close(*s);
     if ((*s)->state && (*s)->ops->close)
         (*s)->ops->close(*s);
     rule_close(&(*s)->rule);

@@ -107,14 +107,6 @@ static void answer_row(struct server *s, int rank, int row)
     span_end(s->lane);
 }
 
-static void answer_result(struct server *s, int rank)
-{
-    const struct peer *p = &s->peers[rank];
-    server_send_result(s, rank, (struct ps_head){.kind = PS_RESULT},
-                       (struct ps_result){.skipped = p->step.skip,
-                                          .lag = p->lag});
-}
-
 // Send every answer that the pushes so far allow.
 static void answer_all(struct server *s)
 {
@@ -128,7 +120,9 @@ static void answer_all(struct server *s)
                 answer_row(s, r, row);
         if (p->clock < p->pushed) {
             p->clock = p->pushed;
-            answer_result(s, r);
+            server_send_result(s, r, (struct ps_head){.kind = PS_RESULT},
+                               (struct ps_result){.skipped = p->step.skip,
+                                                  .lag = p->lag});
         }
     }
 }

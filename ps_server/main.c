@@ -28,10 +28,7 @@ enum { RECORDS = 1 << 15, PATH = 1024 };
 
 // What the server records of itself.
 struct record {
-    const char *out; // "": nothing
-    double per_s;
-    bool trace;
-    struct spans *spans;
+    struct spans *spans; // NULL: nothing
     struct sampler *sampler;
 };
 
@@ -79,8 +76,7 @@ static const struct key rows[] = {
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
                                       "ps_server --help"};
 
-static int parse(struct words *w, struct server_config *c, struct record *r,
-                 int n, char **words)
+static int parse(struct words *w, struct server_config *c, int n, char **words)
 {
     key_defaults(&keys, w);
     int endpoints;
@@ -99,7 +95,6 @@ static int parse(struct words *w, struct server_config *c, struct record *r,
                                 .threads = w->threads,
                                 .elastic = w->elastic,
                                 .timeout_s = w->timeout};
-    *r = (struct record){.out = w->out, .per_s = w->samples, .trace = w->trace};
     return 0;
 }
 
@@ -127,37 +122,38 @@ static int join_servers(struct cluster **servers, struct server_config *c)
     return 0;
 }
 
-static int record_begin(struct record *r, struct server_config *c)
+static int record_begin(struct record *r, const struct words *w,
+                        struct server_config *c)
 {
     char path[PATH], who[16];
-    if (!*r->out)
+    if (!*w->out)
         return 0;
     snprintf(who, sizeof who, "s%d", c->index < 0 ? 0 : c->index);
-    if (file_make_folder(r->out) < 0 || spans_open(&r->spans, RECORDS) ||
-        text_into(path, sizeof path, "%s/util.%s.csv", r->out, who))
+    if (file_make_folder(w->out) < 0 || spans_open(&r->spans, RECORDS) ||
+        text_into(path, sizeof path, "%s/util.%s.csv", w->out, who))
         return -1;
     c->spans = r->spans;
     struct sampler_config config = {.path = path,
                                     .who = who,
                                     .spans = r->spans,
                                     .cores = c->threads,
-                                    .per_s = r->per_s,
+                                    .per_s = w->samples,
                                     .server = true};
-    return r->per_s > 0 ? sampler_open(&r->sampler, &config) : 0;
+    return w->samples > 0 ? sampler_open(&r->sampler, &config) : 0;
 }
 
 // Writes the trace. Without the zero of time, which the workers send, a trace
 // cannot be placed on the common time axis, so none is written.
-static int record_end(struct record *r, int index)
+static int record_end(struct record *r, const struct words *w, int index)
 {
     char path[PATH], name[32];
     index = index < 0 ? 0 : index;
     struct trace_head head = {.pid = TRACE_SERVER + index, .name = name};
     snprintf(name, sizeof name, "server %d", index);
     int rc = sampler_close(&r->sampler);
-    if (r->trace && spans_zero(r->spans))
+    if (w->trace && spans_zero(r->spans))
         rc |=
-            text_into(path, sizeof path, "%s/trace.s%d.json", r->out, index) ||
+            text_into(path, sizeof path, "%s/trace.s%d.json", w->out, index) ||
             trace_write(r->spans, path, &head);
     spans_close(&r->spans);
     return rc;
@@ -168,7 +164,7 @@ int main(int argc, char **argv)
     struct server_config config;
     struct cluster *servers = NULL;
     struct server *server;
-    struct record record;
+    struct record record = {NULL, NULL};
     log_for_launcher();
     signal(SIGXFSZ, SIG_IGN); // a write fails instead, and names the file
     for (int i = 1; i < argc; i++) {
@@ -178,9 +174,9 @@ int main(int argc, char **argv)
             return version_print("ps_server");
     }
     struct words words;
-    if (parse(&words, &config, &record, argc - 1, argv + 1) ||
-        join_servers(&servers, &config) || record_begin(&record, &config) ||
-        server_open(&server, &config))
+    if (parse(&words, &config, argc - 1, argv + 1) ||
+        join_servers(&servers, &config) ||
+        record_begin(&record, &words, &config) || server_open(&server, &config))
         die("%s%s", fail_message(),
             strstr(fail_message(), "try:") || strstr(fail_message(), "--help")
                 ? ""
@@ -191,7 +187,7 @@ int main(int argc, char **argv)
     char why[512];
     snprintf(why, sizeof why, "%s", fail_message());
     server_close(&server);
-    if (record_end(&record, config.index))
+    if (record_end(&record, &words, config.index))
         log_line("%s", fail_message());
     if (rc)
         die("%s", why);

@@ -170,9 +170,6 @@ void server_check_done(struct server *s);
 // A worker is gone: end the job, or (elastic) continue without it.
 void server_lost(struct server *s, int rank, const char *why);
 
-// The lowest rank that is alive: in an elastic job it saves.
-uint32_t server_lowest(const struct server *s);
-
 // Whether this worker and this server are on one host, so that their bytes
 // cross no link.
 bool server_beside(const struct server *s, int rank);

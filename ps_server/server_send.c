@@ -34,6 +34,15 @@ void server_send_buffer(struct server *s, int rank, struct ps_head head,
         server_fail(s, "%s", fail_message());
 }
 
+// The lowest rank that is alive: in an elastic job it saves.
+static uint32_t lowest_alive(const struct server *s)
+{
+    uint32_t r = 0;
+    while (r + 1 < (uint32_t)s->job.world && !s->peers[r].alive)
+        r++;
+    return r;
+}
+
 void server_send_result(struct server *s, int rank, struct ps_head head,
                         struct ps_result result)
 {
@@ -41,7 +50,7 @@ void server_send_result(struct server *s, int rank, struct ps_head head,
     result.served_out = s->served_out;
     result.served_in = s->served_in;
     result.used = s->used;
-    head.order = server_lowest(s);
+    head.order = lowest_alive(s);
     ps_result_put(raw, &result);
     server_send(s, rank, head, raw, sizeof raw);
 }
@@ -113,14 +122,6 @@ void server_lost(struct server *s, int rank, const char *why)
     rendezvous_lost(s->rendezvous, rank);
     s->policy->lost(s, rank);
     server_check_done(s);
-}
-
-uint32_t server_lowest(const struct server *s)
-{
-    uint32_t r = 0;
-    while (r + 1 < (uint32_t)s->job.world && !s->peers[r].alive)
-        r++;
-    return r;
 }
 
 bool server_beside(const struct server *s, int rank)

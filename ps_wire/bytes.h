@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "base/half.h"
+
 #include <endian.h>
 #include <stdint.h>
 #include <string.h>
@@ -30,9 +32,7 @@ static inline uint8_t *put_u64(uint8_t *p, uint64_t v)
 
 static inline uint8_t *put_f32(uint8_t *p, float v)
 {
-    uint32_t u;
-    memcpy(&u, &v, sizeof u);
-    return put_u32(p, u);
+    return put_u32(p, float_bits(v));
 }
 
 static inline uint8_t *put_f64(uint8_t *p, double v)
@@ -68,10 +68,7 @@ static inline uint64_t get_u64(const uint8_t **p)
 
 static inline float get_f32(const uint8_t **p)
 {
-    uint32_t u = get_u32(p);
-    float v;
-    memcpy(&v, &u, sizeof v);
-    return v;
+    return bits_float(get_u32(p));
 }
 
 static inline double get_f64(const uint8_t **p)

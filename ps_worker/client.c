@@ -50,13 +50,10 @@ static int receive_all(struct client *c)
     struct message *p;
     while (!is_over(c) && (p = endpoint_receive(c->endpoint))) {
         struct remote *r = &c->remotes[p->server];
-        char why[512];
         int rc = hear(c, r, p);
         message_drop(p);
-        if (!rc)
-            continue;
-        snprintf(why, sizeof why, "%s", fail_message());
-        return fail("server %s: %s", r->endpoint, why);
+        if (rc)
+            return fail("server %s: %s", r->endpoint, fail_message());
     }
     return 0;
 }
@@ -80,7 +77,7 @@ static int take_in(struct client *c)
 static uint64_t pause_ns(const struct client *c)
 {
     const double most_s = 1;
-    double s = c->timeout_s / 4;
+    double s = c->job.timeout_s / 4;
     return (uint64_t)(1e9 * (s < most_s ? s : most_s));
 }
 
@@ -124,7 +121,7 @@ static void await_change(struct client *c)
 static int check_deadline(struct client *c)
 {
     double waited = (double)(now_ns() - c->heard_ns) * 1e-9;
-    if (!c->waiting || waited < c->timeout_s)
+    if (!c->waiting || waited < c->job.timeout_s)
         return 0;
     for (int i = 0; i < c->nremotes; i++) {
         const struct remote *r = &c->remotes[i];
@@ -134,14 +131,14 @@ static int check_deadline(struct client *c)
                         r->endpoint,
                         endpoint_is_up(c->endpoint, i) ? "no welcome"
                                                        : "no answer",
-                        c->timeout_s);
+                        c->job.timeout_s);
         if (c->current != TASK_HELLO && (r->got < r->rows || !r->settled))
             return fail("server %s: no answer within %.3g s (step %llu, row %d "
                         "of %d)",
-                        r->endpoint, c->timeout_s, (unsigned long long)c->round,
-                        r->got, r->rows);
+                        r->endpoint, c->job.timeout_s,
+                        (unsigned long long)c->round, r->got, r->rows);
     }
-    return fail("servers: no answer within %.3g s", c->timeout_s);
+    return fail("servers: no answer within %.3g s", c->job.timeout_s);
 }
 
 static int rows_sent(const struct client *c)
@@ -291,36 +288,36 @@ int client_round(struct client *c, const struct ps_step *step)
     return rc;
 }
 
-int client_set(struct client *c, enum ps_what what, const float *vector)
+static int run_locked(struct client *c, enum task task)
 {
     pthread_mutex_lock(&c->lock);
-    c->what = what;
-    c->vector = (float *)(uintptr_t)vector; // only read
-    int rc = run_task(c, TASK_SET);
+    int rc = run_task(c, task);
     pthread_mutex_unlock(&c->lock);
     return rc;
+}
+
+// The thread looks at no member of these tasks.
+int client_set(struct client *c, enum ps_what what, const float *vector)
+{
+    c->what = what;
+    c->vector = (float *)(uintptr_t)vector; // only read
+    return run_locked(c, TASK_SET);
 }
 
 int client_pull(struct client *c, enum ps_what what, float *vector,
                 uint64_t sets, uint64_t version)
 {
-    pthread_mutex_lock(&c->lock);
     c->what = what;
     c->vector = vector;
     c->sets = sets;
     c->version = version;
-    int rc = run_task(c, TASK_PULL);
-    pthread_mutex_unlock(&c->lock);
-    return rc;
+    return run_locked(c, TASK_PULL);
 }
 
 int client_clock(struct client *c, uint64_t zero_ns)
 {
-    pthread_mutex_lock(&c->lock);
     c->zero_ns = zero_ns;
-    int rc = run_task(c, TASK_CLOCK);
-    pthread_mutex_unlock(&c->lock);
-    return rc;
+    return run_locked(c, TASK_CLOCK);
 }
 
 static void set_busy(struct client *c, bool busy)
@@ -357,12 +354,6 @@ static void open_lock(struct client *c)
     pthread_cond_init(&c->changed, &clock);
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&c->lock, NULL);
-}
-
-static int start_thread(struct client *c)
-{
-    c->running = pthread_create(&c->thread, NULL, run, c) == 0;
-    return c->running ? 0 : fail("client: cannot start its thread");
 }
 
 static int open_remote(struct client *c, struct remote *r, int index,
@@ -426,7 +417,6 @@ int client_open(struct client *c, const struct ps_job *job,
     c->job = *job;
     c->params = sync->params;
     c->grads = sync->grads;
-    c->timeout_s = sync->cluster->timeout_s;
     c->ready = SIZE_MAX;
     c->round = 1;
     open_lock(c);
@@ -434,10 +424,13 @@ int client_open(struct client *c, const struct ps_job *job,
         open_remotes(c, endpoints))
         return -1;
     c->lane = spans_lane(sync->spans, "communication");
-    pthread_mutex_lock(&c->lock);
-    int rc = run_task(c, TASK_HELLO);
-    pthread_mutex_unlock(&c->lock);
-    return rc || c->job.threadless ? rc : start_thread(c);
+    if (run_locked(c, TASK_HELLO))
+        return -1;
+    c->running =
+        !c->job.threadless && !pthread_create(&c->thread, NULL, run, c);
+    return c->running || c->job.threadless
+               ? 0
+               : fail("client: cannot start its thread");
 }
 
 void client_close(struct client *c)

@@ -69,7 +69,6 @@ struct remote {
 struct client {
     struct ps_job job; // sent to every server, with that server's index
     float *params, *grads;
-    double timeout_s;
     struct endpoint *endpoint;
     struct buffers
         *half; // slices cast to a 16-bit wire; with squeeze=: messages

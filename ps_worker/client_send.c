@@ -10,15 +10,13 @@ static int send_message(struct client *c, struct remote *r, struct ps_head h,
                         const struct payload *data)
 {
     uint8_t raw[PS_HEAD];
-    char why[512];
     h.rank = (uint32_t)c->job.rank;
     h.bytes = data->bytes;
     ps_head_put(raw, &h);
     int rc = endpoint_send(c->endpoint, &r->address, raw, PS_HEAD, data);
-    if (!rc)
-        return 0;
-    snprintf(why, sizeof why, "%s", rc > 0 ? "is gone" : fail_message());
-    return fail("server %s: %s", r->endpoint, why);
+    return rc ? fail("server %s: %s", r->endpoint,
+                     rc > 0 ? "is gone" : fail_message())
+              : 0;
 }
 
 int client_send(struct client *c, struct remote *r, struct ps_head h,

@@ -21,6 +21,14 @@ static struct ps_head question(const struct client *c, const struct remote *r,
     };
 }
 
+// Nothing of the task is sent or received yet.
+static void begin_anew(const struct client *c, struct remote *r)
+{
+    r->next = r->acked = r->got = 0;
+    r->credit = ps_window(c->job.world);
+    r->told = r->settled = r->normed = false;
+}
+
 void task_begin(struct client *c)
 {
     c->claimed = c->admitted = false;
@@ -28,12 +36,8 @@ void task_begin(struct client *c)
         c->dropped = false;
         c->result = (struct ps_result){0};
     }
-    for (int i = 0; i < c->nremotes; i++) {
-        struct remote *r = &c->remotes[i];
-        r->next = r->acked = r->got = 0;
-        r->credit = ps_window(c->job.world);
-        r->told = r->settled = r->normed = false;
-    }
+    for (int i = 0; i < c->nremotes; i++)
+        begin_anew(c, &c->remotes[i]);
 }
 
 // ---- sending
@@ -327,29 +331,31 @@ static int hear_result(struct client *c, struct remote *r,
     return 0;
 }
 
+// Whether a server has added the gradient of a rank.
+static bool has_added(const struct remote *r, int rank)
+{
+    return r->members[rank / 8] >> rank % 8 & 1;
+}
+
 // All servers must have added the gradients of the same workers. If a server
 // has added the gradient of a worker that another server lacks, asks that
 // server to leave the worker out. *agree becomes whether none had to be asked.
 static int settle_members(struct client *c, bool *agree)
 {
-    size_t bytes = ((size_t)c->job.world + 7) / 8;
     *agree = true;
-    for (size_t k = 0; k < bytes; k++) {
-        unsigned common = 0xff;
+    for (int rank = 0; rank < c->job.world; rank++) {
+        bool common = true;
         for (int i = 0; i < c->nremotes; i++)
-            common &= c->remotes[i].members[k];
-        for (int i = 0; i < c->nremotes; i++) {
+            common &= has_added(&c->remotes[i], rank);
+        for (int i = 0; !common && i < c->nremotes; i++) {
             struct remote *r = &c->remotes[i];
-            unsigned extra = r->members[k] & ~common;
-            for (unsigned bit = 0; bit < 8; bit++) {
-                struct ps_head h = question(c, r, PS_DROP);
-                if (!(extra >> bit & 1))
-                    continue;
-                h.order = (uint32_t)(k * 8 + bit);
-                *agree = false;
-                if (client_send(c, r, h, NULL, 0))
-                    return -1;
-            }
+            struct ps_head h = question(c, r, PS_DROP);
+            if (!has_added(r, rank))
+                continue;
+            h.order = (uint32_t)rank;
+            *agree = false;
+            if (client_send(c, r, h, NULL, 0))
+                return -1;
         }
     }
     return 0;
@@ -389,11 +395,8 @@ static int hear_again(const struct client *c, struct remote *r,
                       const struct ps_head *h)
 {
     r->epoch = h->epoch;
-    if (c->current != TASK_ROUND || h->round != c->round)
-        return 0;
-    r->next = r->got = 0;
-    r->credit = ps_window(c->job.world);
-    r->told = r->settled = r->normed = false;
+    if (c->current == TASK_ROUND && h->round == c->round)
+        begin_anew(c, r);
     return 0;
 }
 

@@ -29,9 +29,8 @@ static int homework_open(struct sync *s)
 {
     struct homework *h = s->state;
     const struct members_need need = {.depth = LAB_REQUESTS, .pairs = true};
-    h->file = student_open(s->job.settings->lab);
-    if (!h->file || student_find(h->file, "lab_exchange", &h->exchange) ||
-        members_open(s, &need))
+    h->file = student_open(s->job.settings->lab, "lab_exchange", &h->exchange);
+    if (!h->file || members_open(s, &need))
         return -1;
     h->real = real_open(s->group);
     return h->real ? 0 : -1;

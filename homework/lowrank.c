@@ -84,9 +84,10 @@ static int lowrank_open(struct sync *s)
 {
     struct lowrank_job *h = s->state;
     const struct members_need need = {.depth = LAB_REQUESTS, .pairs = true};
-    h->file = student_open(s->job.settings->lab);
-    if (!h->file || student_find(h->file, "lowrank_exchange", &h->exchange) ||
-        list_matrices(h, &s->job) || open_state(h, s) || members_open(s, &need))
+    h->file =
+        student_open(s->job.settings->lab, "lowrank_exchange", &h->exchange);
+    if (!h->file || list_matrices(h, &s->job) || open_state(h, s) ||
+        members_open(s, &need))
         return -1;
     s->scale = 1 / (float)s->job.cluster->world; // grads become the mean
     h->real = real_open(s->group);

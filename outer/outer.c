@@ -63,8 +63,8 @@ static int load(struct outer *o, const struct sync_settings *set)
         return fail("lab=%s: its outer_step() is used with an outer step that "
                     "is not the mean; try: outer_lr=0.7 outer_momentum=0.9",
                     set->lab);
-    o->file = student_open(set->lab);
-    return o->file ? student_find(o->file, "outer_step", &o->student) : -1;
+    o->file = student_open(set->lab, "outer_step", &o->student);
+    return o->file ? 0 : -1;
 }
 
 static int outer_open(struct sync *s)
@@ -208,7 +208,7 @@ static int outer_save(struct sync *s, sync_visit *visit, void *ctx)
     int own = optim_slots(s->job.optim), rank = s->job.cluster->rank;
     CHECK(s->alone == 0); // all workers have the same params
     for (int i = 0; i < own; i++)
-        if (slots_read(s, i, rank * own + i, visit, ctx))
+        if (slots_visit(s, i, rank * own + i, false, visit, ctx))
             return -1;
     return rank || !o->velocity
                ? 0
@@ -220,9 +220,9 @@ static int outer_load(struct sync *s, sync_visit *visit, void *ctx)
     struct outer *o = s->state;
     int own = optim_slots(s->job.optim), rank = s->job.cluster->rank, rc = 0;
     for (int i = 0; rc >= 0 && i < own; i++) {
-        rc = slots_fill(s, i, rank * own + i, visit, ctx);
+        rc = slots_visit(s, i, rank * own + i, true, visit, ctx);
         if (rc == SYNC_ABSENT)
-            rc = slots_fill(s, i, i, visit, ctx);
+            rc = slots_visit(s, i, i, true, visit, ctx);
     }
     if (rc >= 0 && o->velocity)
         rc = visit(ctx, velocity_slot(s), 0, o->velocity, s->job.n);

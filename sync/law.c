@@ -63,14 +63,9 @@ static struct law doubling(int n)
     return law;
 }
 
-static struct law tree(int n)
-{
-    double deep = ceil(log2(n));
-    return (struct law){.hops = 2 * deep, .share = 2 * deep};
-}
-
 struct law law_allreduce(enum algorithm a, int n)
 {
+    double deep = ceil(log2(n)); // of a tree
     switch (a) {
     case ALGORITHM_HALVING:
         return halving(n);
@@ -78,7 +73,7 @@ struct law law_allreduce(enum algorithm a, int n)
         return doubling(n);
     case ALGORITHM_TREE:
     case ALGORITHM_LIBRARY: // Open MPI uses a tree for sums in place
-        return tree(n);
+        return (struct law){.hops = 2 * deep, .share = 2 * deep};
     case ALGORITHM_AUTO:
     case ALGORITHM_RING:
         break;

@@ -45,7 +45,9 @@ double law_mesh_joins(const struct law_mesh *m, int backward)
            (backward ? is_last(m) : is_first(m));
 }
 
-double law_mesh_sum(int n)
+// For the sum of a vector around a ring of n, each member sends so many times
+// the vector's bytes.
+static double sum_of(int n)
 {
     return 2.0 * (n - 1) / n;
 }
@@ -66,7 +68,7 @@ int law_mesh_norms(const struct law_mesh *m, int backward)
 // Bytes of all exchanges of the residual stream in a micro-batch.
 static double streams(const struct law_mesh *m)
 {
-    double n = own_rows(m) * m->channels, sum = law_mesh_sum(m->slices);
+    double n = own_rows(m) * m->channels, sum = sum_of(m->slices);
     double joins = law_mesh_joins(m, false) + law_mesh_joins(m, true);
     double gathers = law_mesh_gathers(m, false) + law_mesh_gathers(m, true);
     if (!m->sequence)
@@ -88,7 +90,7 @@ static double undivided(const struct law_mesh *m)
 double law_mesh_slices(const struct law_mesh *m)
 {
     double loss = is_last(m) * 3.0 * 4 * own_rows(m) * (m->slices - 1);
-    double align = law_mesh_sum(m->slices) * m->aligned * undivided(m);
+    double align = sum_of(m->slices) * m->aligned * undivided(m);
     return m->slices == 1
                ? 0
                : m->micro * (streams(m) + loss) + 8.0 * (m->slices - 1) + align;

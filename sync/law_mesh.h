@@ -116,7 +116,3 @@ double law_mesh_joins(const struct law_mesh *m, int backward);
 // gradients of LayerNorms (in backward only). Else 0.
 double law_mesh_gathers(const struct law_mesh *m, int backward);
 int law_mesh_norms(const struct law_mesh *m, int backward);
-
-// For the sum of a vector around a ring of n, each member sends 2 (n-1)/n times
-// the vector's bytes. Returns this factor.
-double law_mesh_sum(int n);

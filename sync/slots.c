@@ -18,38 +18,20 @@ static size_t piece_at(const struct sync *s, size_t off)
     return s->job.n - off < PIECE ? s->job.n - off : PIECE;
 }
 
-int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
-               void *ctx)
-{
-    int rc = 0;
-    float *piece = mem_alloc(piece_at(s, 0), sizeof *piece);
-    if (!piece)
-        return -1;
-    for (size_t off = 0, n; !rc && off < s->job.n; off += n) {
-        float *own[OPTIM_MAX_SLOTS];
-        n = piece_at(s, off);
-        rc =
-            offload_take(s->rule.file, s->rule.slots, off, false, &n, own) ||
-                    device_copy(s->job.dev, piece, own[i], n * sizeof *piece) ||
-                    visit(ctx, slot, off, piece, n)
-                ? -1
-                : 0;
-    }
-    mem_free(piece);
-    return rc;
-}
-
-int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx)
+int slots_visit(const struct sync *s, int i, int slot, bool fills,
+                sync_visit *visit, void *ctx)
 {
     float *piece = mem_alloc(piece_at(s, 0), sizeof *piece);
     int rc = piece ? 0 : -1;
     for (size_t off = 0, n; !rc && off < s->job.n; off += n) {
         float *own[OPTIM_MAX_SLOTS];
         n = piece_at(s, off);
-        rc = offload_take(s->rule.file, s->rule.slots, off, true, &n, own);
+        rc = offload_take(s->rule.file, s->rule.slots, off, fills, &n, own);
+        if (!rc && !fills)
+            rc = device_copy(s->job.dev, piece, own[i], n * sizeof *piece);
         if (!rc)
             rc = visit(ctx, slot, off, piece, n);
-        if (!rc)
+        if (!rc && fills)
             rc = device_copy(s->job.dev, own[i], piece, n * sizeof *piece);
     }
     mem_free(piece);
@@ -72,7 +54,7 @@ static int save(struct sync *s, sync_visit *visit, void *ctx)
     if (s->job.cluster->rank)
         return 0;
     for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
-        rc = slots_read(s, i, i, visit, ctx);
+        rc = slots_visit(s, i, i, false, visit, ctx);
     return rc;
 }
 
@@ -112,7 +94,8 @@ static int broadcast(struct sync *s, int slot, float *v)
 static int load(struct sync *s, sync_visit *visit, void *ctx)
 {
     for (int i = 0; i < optim_slots(s->job.optim); i++) {
-        if ((s->job.cluster->rank == 0 && slots_fill(s, i, i, visit, ctx)) ||
+        if ((s->job.cluster->rank == 0 &&
+             slots_visit(s, i, i, true, visit, ctx)) ||
             (s->rule.file ? broadcast_file(s, i)
                           : broadcast(s, i, s->rule.slots[i])))
             return -1;

@@ -12,10 +12,8 @@ extern const struct sync_state_ops slots_of_rule;
 int slots_count(const struct sync *s);
 void slots_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME]);
 
-// slots_read gives every range of slot i of s->rule to visit(). slots_fill lets
-// visit() write every range of that slot. Both pass `slot` to visit() as the
-// number of the slot. Both return 0, or -1 after fail(); slots_fill returns
-// SYNC_ABSENT if visit() does.
-int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
-               void *ctx);
-int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx);
+// Gives every range of slot i of s->rule to visit(), as slot `slot`. fills:
+// visit() writes the range. Returns 0, or -1 after fail(), or SYNC_ABSENT if
+// visit() does.
+int slots_visit(const struct sync *s, int i, int slot, bool fills,
+                sync_visit *visit, void *ctx);

@@ -8,7 +8,14 @@
 
 #include <string.h>
 
-void *student_open(const char *path)
+void student_close(void **file)
+{
+    if (*file)
+        dlclose(*file);
+    *file = NULL;
+}
+
+void *student_open(const char *path, const char *name, void *function)
 {
     char file[CONFIG_PATH + 2];
     if (!*path) {
@@ -20,20 +27,9 @@ void *student_open(const char *path)
                   path))
         return NULL;
     void *opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!opened)
+    if (!opened || library_find(opened, name, function)) {
         fail("lab=%s: %s", path, dlerror());
+        student_close(&opened);
+    }
     return opened;
-}
-
-int student_find(void *file, const char *name, void *function)
-{
-    return library_find(file, name, function) ? fail("lab=FILE: %s", dlerror())
-                                              : 0;
-}
-
-void student_close(void **file)
-{
-    if (*file)
-        dlclose(*file);
-    *file = NULL;
 }

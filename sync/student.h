@@ -3,12 +3,9 @@
 
 #pragma once
 
-// Opens the file. Returns NULL after fail(). `path` is borrowed.
-void *student_open(const char *path);
-
-// Finds a function of an open file: *function, a pointer to a function, points
-// to it. Returns 0, or -1 after fail().
-int student_find(void *file, const char *name, void *function);
+// Opens the file, and finds a function of it: *function, a pointer to a
+// function, points to it. Returns NULL after fail(). `path` is borrowed.
+void *student_open(const char *path, const char *name, void *function);
 
 // Takes NULL, too, and sets *file to NULL.
 void student_close(void **file);

@@ -304,8 +304,8 @@ static int check_means(struct trainer *t)
 
 static int load_student(struct slices *s, const char *path)
 {
-    s->file = student_open(path);
-    if (!s->file || student_find(s->file, "lab_exchange", &s->student))
+    s->file = student_open(path, "lab_exchange", &s->student);
+    if (!s->file)
         return -1;
     s->real = real_open(s->group);
     return s->real ? 0 : -1;

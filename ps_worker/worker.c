@@ -65,15 +65,6 @@ static int choose_servers(const struct sync *s, struct ps_job *j)
     return 0;
 }
 
-static int choose_slice(struct ps_job *j, int slice_kb)
-{
-    if ((size_t)slice_kb * 1024 > PS_MAX_SLICE)
-        return fail("slice_kb=%d: a server takes at most %d", slice_kb,
-                    PS_MAX_SLICE / 1024);
-    j->slice = shard_width(j->n, j->servers, slice_kb);
-    return 0;
-}
-
 static int choose(const struct sync *s, struct ps_job *j,
                   const struct message_ops **transport)
 {
@@ -86,19 +77,13 @@ static int choose(const struct sync *s, struct ps_job *j,
     j->priority = set->priority;
     j->worker_updates = set->update == UPDATER_WORKER;
     *transport = set->transport == TRANSPORT_MPI ? &message_mpi : &message_zmq;
-    return settings_check(set) || choose_servers(s, j) ||
-                   choose_slice(j, set->slice_kb)
-               ? -1
-               : 0;
-}
-
-static int open_residuals(struct sync *s)
-{
-    struct worker *w = s->state;
-    struct residuals *r = &w->client.residuals;
-    if (w->client.squeeze->twice && s->job.settings->feedback)
-        r->own_name = RESIDUAL_OF_SUMS;
-    return residuals_open(r, s);
+    if (settings_check(set) || choose_servers(s, j))
+        return -1;
+    if ((size_t)set->slice_kb * 1024 > PS_MAX_SLICE)
+        return fail("slice_kb=%d: a server takes at most %d", set->slice_kb,
+                    PS_MAX_SLICE / 1024);
+    j->slice = shard_width(j->n, j->servers, set->slice_kb);
+    return 0;
 }
 
 static int worker_open(struct sync *s)
@@ -123,9 +108,14 @@ static int worker_open(struct sync *s)
                     j.world, PS_MAX_WORLD);
     if (choose(s, &j, &transport) ||
         client_open(&w->client, &j, transport,
-                    s->job.settings->servers.endpoints, &s->job) ||
-        (j.squeeze.squeeze && open_residuals(s)))
+                    s->job.settings->servers.endpoints, &s->job))
         return -1;
+    if (w->client.squeeze) {
+        if (w->client.squeeze->twice && s->job.settings->feedback)
+            s->residuals->own_name = RESIDUAL_OF_SUMS;
+        if (residuals_open(s->residuals, s))
+            return -1;
+    }
     s->transport = transport->name;
     s->own_update = s->counts = !j.worker_updates;
     if (j.worker_updates)
@@ -195,16 +185,11 @@ static int worker_clock(struct sync *s, uint64_t zero_ns)
     return s->job.cluster->rank ? 0 : client_clock(&w->client, zero_ns);
 }
 
-static bool pushes_early(const struct client *c)
-{
-    return c->job.consistency == CONSISTENCY_BSP && !c->job.backup;
-}
-
 static int worker_ready(struct sync *s, int b)
 {
     struct worker *w = s->state;
     struct client *c = &w->client;
-    if (!pushes_early(c))
+    if (c->job.consistency != CONSISTENCY_BSP || c->job.backup)
         return 0; // pushed later, when the whole gradient is known
     if (b == 0 && c->squeeze) {
         c->run_step = s->steps + 1;
@@ -256,14 +241,6 @@ static void prepare_own_step(struct sync *s, const struct sync_in *in,
         step->grad_scale = scale * divisor;
 }
 
-// The gradients in the servers' updates since the last call.
-static int count_used(struct worker *w)
-{
-    uint64_t before = w->used;
-    w->used = w->client.used;
-    return (int)(w->used - before);
-}
-
 static int worker_step(struct sync *s, const struct sync_in *in,
                        struct sync_out *out)
 {
@@ -284,7 +261,8 @@ static int worker_step(struct sync *s, const struct sync_in *in,
     out->dropped = c->dropped;
     out->missed = (int)c->missed;
     out->lag = (int)c->result.lag;
-    out->used = count_used(w);
+    out->used = (int)(c->used - w->used); // since the last step
+    w->used = c->used;
     s->saver = c->job.elastic ? c->lowest : 0;
     if (s->own_update && !own && !c->dropped) {
         out->grad_norm = (float)c->result.norm;
@@ -353,10 +331,8 @@ static int save_servers(struct sync *s, sync_visit *visit, void *ctx)
 
 static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return (!s->own_update && residuals_save(s, visit, ctx)) ||
-                   save_servers(s, visit, ctx)
-               ? -1
-               : 0;
+    return residuals_save(s, visit, ctx) || save_servers(s, visit, ctx) ? -1
+                                                                        : 0;
 }
 
 // Gives the servers their state, of which the residual is multiplied by `by`.
@@ -388,7 +364,7 @@ static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
     // a late worker finds the state on the servers
     bool sets = s->job.cluster->rank == 0 && !c->late && has_state(s);
     float by = 1;
-    if ((!s->own_update && residuals_load(s, visit, ctx, &by)) ||
+    if (residuals_load(s, visit, ctx, &by) ||
         (sets && set_servers(s, visit, ctx, by)))
         return -1;
     count(s);

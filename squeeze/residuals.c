@@ -121,19 +121,13 @@ void residuals_slot_name(const struct sync *s, int slot,
                      : optim_slot_name(s->job.optim, slot));
 }
 
-int residuals_read(const struct sync *s, sync_visit *visit, void *ctx)
+int residuals_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     const struct residuals *r = s->residuals;
     int slot = worker_slot(s, s->job.cluster->rank);
-    return (r->kept && visit(ctx, slot, 0, r->kept, s->job.n)) ||
+    return (!s->own_update && slots_of_rule.save(s, visit, ctx)) ||
+                   (r->kept && visit(ctx, slot, 0, r->kept, s->job.n)) ||
                    (r->speed && visit(ctx, slot + 1, 0, r->speed, s->job.n))
-               ? -1
-               : 0;
-}
-
-int residuals_save(struct sync *s, sync_visit *visit, void *ctx)
-{
-    return slots_of_rule.save(s, visit, ctx) || residuals_read(s, visit, ctx)
                ? -1
                : 0;
 }
@@ -159,23 +153,16 @@ static int take_vectors(const struct sync *s, int behind, float *to, float *one,
     return rc < 0 ? -1 : 0;
 }
 
-int residuals_fill(const struct sync *s, sync_visit *visit, void *ctx,
-                   float *by)
+int residuals_load(struct sync *s, sync_visit *visit, void *ctx, float *by)
 {
     const struct residuals *r = s->residuals;
     float same;
     *by = 1;
-    return (r->kept && take_vectors(s, 0, r->kept, r->fresh, visit, ctx, by)) ||
+    return (!s->own_update && slots_of_rule.load(s, visit, ctx)) ||
+                   (r->kept &&
+                    take_vectors(s, 0, r->kept, r->fresh, visit, ctx, by)) ||
                    (r->speed && take_vectors(s, 1, r->speed, r->fresh_speed,
                                              visit, ctx, &same))
-               ? -1
-               : 0;
-}
-
-int residuals_load(struct sync *s, sync_visit *visit, void *ctx, float *by)
-{
-    return slots_of_rule.load(s, visit, ctx) ||
-                   residuals_fill(s, visit, ctx, by)
                ? -1
                : 0;
 }

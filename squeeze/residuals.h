@@ -78,12 +78,8 @@ void residuals_slot_name(const struct sync *s, int slot,
                          char name[SYNC_SLOT_NAME]);
 int residuals_own_slot(const struct sync *s);
 
-// Visit this worker's residual. *by becomes w'/w. Return 0, or -1 after fail().
-int residuals_read(const struct sync *s, sync_visit *visit, void *ctx);
-int residuals_fill(const struct sync *s, sync_visit *visit, void *ctx,
-                   float *by);
-
-// The same, with the optimiser's state in s->rule before it. The strategy
-// visits its own slot, which has to be multiplied by *by.
+// Visit the optimiser's state in s->rule, unless the strategy itself updates,
+// and this worker's residual. The strategy visits its own slot, which has to be
+// multiplied by *by: w'/w. Return 0, or -1 after fail().
 int residuals_save(struct sync *s, sync_visit *visit, void *ctx);
 int residuals_load(struct sync *s, sync_visit *visit, void *ctx, float *by);

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "squeeze/travel.h"
+#include "sync/members.h"
 #include "telemetry/span.h"
 
 #include <string.h>
@@ -45,35 +46,30 @@ int message_parts_add(const struct sync *s, const struct message_parts *p,
 // ---- bytes
 
 // The largest part of a range of n elements, which is the first.
-static size_t largest(size_t n, size_t grain, int world)
+static size_t largest(size_t n, int world)
 {
-    return group_chunk(n, grain, world, 0).n;
+    return group_chunk(n, RULE_BLOCK, world, 0).n;
 }
 
-static size_t message(const struct sync_settings *s, int world, size_t grain,
-                      size_t n)
+static size_t message(const struct sync_settings *s, int world, size_t n)
 {
-    return squeeze_find(s->squeeze)->bytes(s, largest(n, grain, world));
+    return squeeze_find(s->squeeze)->bytes(s, largest(n, world));
 }
 
-size_t scatter_bytes(const struct sync_settings *s, int world, size_t grain,
+size_t scatter_bytes(const struct sync_settings *s, int world,
                      const struct bucket *ranges, int n)
 {
     size_t bytes = 0;
     for (int i = 0; i < n; i++)
-        bytes += message(s, world, grain, ranges[i].n);
+        bytes += message(s, world, ranges[i].n);
     return bytes;
 }
 
 static size_t scratch_bytes(const struct sync_settings *s, int world,
-                            size_t grain, const struct bucket *ranges, int n)
+                            const struct bucket *ranges, int n)
 {
     const struct squeeze_ops *ops = squeeze_find(s->squeeze);
-    size_t most = 0;
-    for (int i = 0; i < n; i++) {
-        size_t part = largest(ranges[i].n, grain, world);
-        most = part > most ? part : most;
-    }
+    size_t most = largest(members_largest(ranges, n), world);
     return ops->scratch ? ops->scratch(most) : 0;
 }
 
@@ -89,14 +85,14 @@ static int place_of(const struct sync_settings *s, int i, int n)
 }
 
 // Where the messages of a place begin: behind those of the places before it.
-static size_t place_at(const struct sync_settings *s, int world, size_t grain,
+static size_t place_at(const struct sync_settings *s, int world,
                        const struct bucket *ranges, int n, int place)
 {
     size_t at = 0;
     for (int p = 0; p < place; p++) {
         size_t most = 0;
         for (int i = 0; i < n; i++) {
-            size_t bytes = message(s, world, grain, ranges[i].n);
+            size_t bytes = message(s, world, ranges[i].n);
             if (place_of(s, i, n) == p && bytes > most)
                 most = bytes;
         }
@@ -106,40 +102,40 @@ static size_t place_at(const struct sync_settings *s, int world, size_t grain,
 }
 
 static size_t message_memory(const struct sync_settings *s, int world,
-                             size_t grain, const struct bucket *ranges, int n)
+                             const struct bucket *ranges, int n)
 {
     int places = s->shard < SHARD_GRADS ? n : PLACES;
-    return place_at(s, world, grain, ranges, n, places);
+    return place_at(s, world, ranges, n, places);
 }
 
-size_t scatter_memory(const struct sync_settings *s, int world, size_t grain,
+size_t scatter_memory(const struct sync_settings *s, int world,
                       const struct bucket *ranges, int n)
 {
-    return message_memory(s, world, grain, ranges, n) +
-           scratch_bytes(s, world, grain, ranges, n);
+    return message_memory(s, world, ranges, n) +
+           scratch_bytes(s, world, ranges, n);
 }
 
 // ---- open and close
 
 // Lays out range i, whose messages begin at `at`.
-static void lay_out(struct scatter *c, const struct sync *s, size_t grain,
+static void lay_out(struct scatter *c, const struct sync *s,
                     const struct bucket *range, int i, char *at)
 {
     size_t world = (size_t)s->job.cluster->world;
-    size_t bytes = message(s->job.settings, (int)world, grain, range->n);
+    size_t bytes = message(s->job.settings, (int)world, range->n);
     for (size_t r = 0; r < world; r++)
         c->words[(size_t)i * world + r] = bytes / sizeof(float);
     c->ranges[i] = (struct message_parts){.ops = c->ops,
                                           .scratch = c->scratch,
                                           .off = range->off,
                                           .n = range->n,
-                                          .grain = grain,
+                                          .grain = RULE_BLOCK,
                                           .bytes = bytes,
                                           .given = at,
                                           .taken = at + world * bytes};
 }
 
-int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
+int scatter_open(struct scatter *c, const struct sync *s,
                  const struct bucket *ranges, int n)
 {
     const struct sync_settings *set = s->job.settings;
@@ -148,19 +144,19 @@ int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
     c->whole = true;
     if (!c->ops)
         return 0;
-    size_t scratch = scratch_bytes(set, world, grain, ranges, n);
+    size_t scratch = scratch_bytes(set, world, ranges, n);
     c->lane = spans_compute(s->job.spans);
     c->ranges = mem_alloc((size_t)n, sizeof *c->ranges);
     c->words = mem_alloc((size_t)n * (size_t)world, sizeof *c->words);
-    c->messages = mem_alloc(message_memory(set, world, grain, ranges, n), 1);
+    c->messages = mem_alloc(message_memory(set, world, ranges, n), 1);
     c->scratch = mem_alloc(scratch ? scratch : 1, 1);
     if (!c->ranges || !c->words || !c->messages || !c->scratch)
         return -1;
     c->n = n;
     for (int i = 0; i < n; i++)
-        lay_out(c, s, grain, &ranges[i], i,
-                c->messages + place_at(set, world, grain, ranges, n,
-                                       place_of(set, i, n)));
+        lay_out(c, s, &ranges[i], i,
+                c->messages +
+                    place_at(set, world, ranges, n, place_of(set, i, n)));
     return residuals_open(&c->residuals, s);
 }
 

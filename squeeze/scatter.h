@@ -64,10 +64,10 @@ struct scatter {
     struct span_lane *lane;
 };
 
-// Prepares for n ranges of the gradients, whose parts are whole grains. With
-// squeeze=none it does nothing. 0, or -1 after fail(); call scatter_close() in
-// both cases.
-int scatter_open(struct scatter *c, const struct sync *s, size_t grain,
+// Prepares for n ranges of the gradients, whose parts are whole multiples of
+// RULE_BLOCK. With squeeze=none it does nothing. 0, or -1 after fail(); call
+// scatter_close() in both cases.
+int scatter_open(struct scatter *c, const struct sync *s,
                  const struct bucket *ranges, int n);
 void scatter_close(struct scatter *c);
 
@@ -92,9 +92,9 @@ void scatter_updated(struct scatter *c, bool skipped);
 // The law: the bytes of the messages of all ranges that a worker sends to each
 // other worker, and receives from it: in a step, or with shard=2 and 3 in each
 // of its micro-batches.
-size_t scatter_bytes(const struct sync_settings *s, int world, size_t grain,
+size_t scatter_bytes(const struct sync_settings *s, int world,
                      const struct bucket *ranges, int n);
 
 // Bytes of memory for messages and scratch.
-size_t scatter_memory(const struct sync_settings *s, int world, size_t grain,
+size_t scatter_memory(const struct sync_settings *s, int world,
                       const struct bucket *ranges, int n);

@@ -20,7 +20,6 @@
 #include "base/half.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     COARSE_SHIFT = 20,
@@ -109,7 +108,7 @@ static void topk_encode(const struct sync_settings *s, uint64_t key, float *x,
 {
     size_t k = squeeze_entries(s, n), ties = k, at = 0;
     uint32_t *index = message, *list = scratch;
-    char *values = (char *)message + k * sizeof *index;
+    float *values = (float *)message + k;
     (void)key;
     if (k == 0)
         return;
@@ -125,7 +124,7 @@ static void topk_encode(const struct sync_settings *s, uint64_t key, float *x,
             continue;
         }
         index[at] = list[i];
-        memcpy(values + at++ * sizeof *x, &x[list[i]], sizeof *x);
+        values[at++] = x[list[i]];
         x[list[i]] = 0;
     }
     CHECK(at == k);
@@ -134,17 +133,15 @@ static void topk_encode(const struct sync_settings *s, uint64_t key, float *x,
 static int add_entries(const void *message, size_t k, size_t n, float *sum)
 {
     const uint32_t *index = message;
-    const char *values = (const char *)message + k * sizeof *index;
+    const float *values = (const float *)message + k;
     for (size_t i = 0; i < k; i++) {
-        float value;
-        memcpy(&value, values + i * sizeof value, sizeof value);
         if (index[i] >= n)
             return fail("entry %zu of %zu has index %u, of %zu elements", i, k,
                         index[i], n);
         if (i > 0 && index[i] <= index[i - 1])
             return fail("entry %zu of %zu has index %u after %u", i, k,
                         index[i], index[i - 1]);
-        sum[index[i]] += value;
+        sum[index[i]] += values[i];
     }
     return 0;
 }
@@ -171,12 +168,12 @@ size_t squeeze_put_union(const float *x, size_t n, void *message)
         k += x[i] != 0;
     if (k * ENTRY >= n * sizeof *x)
         return 0;
-    char *values = (char *)message + k * sizeof *index;
+    float *values = (float *)message + k;
     for (size_t i = 0; i < n; i++) {
-        if (!(x[i] != 0))
+        if (x[i] == 0)
             continue;
         index[at] = (uint32_t)i;
-        memcpy(values + at++ * sizeof *x, &x[i], sizeof *x);
+        values[at++] = x[i];
     }
     return k * ENTRY;
 }

@@ -224,7 +224,7 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
     if (backward && b == s->job.nbuckets - 1)
         s->next_bucket = 0; // the backward of another micro-batch begins
     uint64_t start = now_ns();
-    int rc = s->ops->lender->take(s, b, backward, &s->place);
+    int rc = s->ops->take(s, b, backward, &s->place);
     if (!rc)
         rc = block_copies_take(s, b, out);
     return held_up(s, start, rc);
@@ -233,7 +233,7 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
 int sync_give(struct sync *s, int b)
 {
     uint64_t start = now_ns();
-    int rc = s->ops->lender->give(s, b);
+    int rc = s->ops->give(s, b);
     s->ready_ns += now_ns() - start;
     return rc ? end_call(s, rc) : 0;
 }
@@ -402,7 +402,7 @@ int sync_await(struct sync *s, size_t off, size_t n)
     if (!s->coming || n == 0)
         return 0;
     uint64_t start = now_ns();
-    int rc = s->ops->lender->await(s, off, n);
+    int rc = s->ops->await(s, off, n);
     return held_up(s, start, rc);
 }
 
@@ -410,7 +410,7 @@ int sync_whole(struct sync *s)
 {
     if (sync_await(s, 0, s->job.n))
         return -1;
-    return s->copy_only ? end_call(s, s->ops->lender->whole(s)) : 0;
+    return s->copy_only ? end_call(s, s->ops->whole(s)) : 0;
 }
 
 static const struct sync_state_ops *state_of(const struct sync *s)
@@ -446,7 +446,7 @@ void sync_slot_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME])
 int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
 {
     CHECK(what == SYNC_PARAMS ? s->lends_params : s->lends_grads);
-    return end_call(s, s->ops->lender->ranges(s, what, visit, ctx));
+    return end_call(s, s->ops->ranges(s, what, visit, ctx));
 }
 
 void sync_close(struct sync **s)

@@ -189,8 +189,8 @@ enum { SYNC_ABSENT = 1, SYNC_SLOT_NAME = 64 };
 typedef int sync_visit(void *ctx, int slot, size_t off, float *v, size_t n);
 
 // A strategy is one constant of type struct sync_ops, with a table more if it
-// keeps the optimiser's state itself, and one if it lends blocks. Every
-// function returns 0, or -1 after fail("what went wrong").
+// keeps the optimiser's state itself. Every function returns 0, or -1 after
+// fail("what went wrong").
 
 // The optimiser's state, and what else a checkpoint needs. Without this table
 // it is that of s->rule (slots.h).
@@ -205,23 +205,6 @@ struct sync_state_ops {
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
 };
 
-// Vectors in shards, and parameters that arrive late.
-struct sync_lender {
-    // With lends_grads. take: the model is about to use block b. give: it no
-    // longer uses block b. Blocks count from the start of the vector. The
-    // gradient of a block that was taken for backward is complete at ready().
-    int (*take)(struct sync *s, int b, bool backward, struct sync_place *out);
-    int (*give)(struct sync *s, int b);
-    // With lends_grads: visit this worker's ranges of the summed gradient, or
-    // of the parameters if those are lent.
-    int (*ranges)(struct sync *s, int what, sync_visit *visit, void *ctx);
-    // With coming: wait until elements [off, off + n) have arrived. It clears
-    // s->coming once all have.
-    int (*await)(struct sync *s, size_t off, size_t n);
-    // With copy_only: complete params.
-    int (*whole)(struct sync *s);
-};
-
 // All but open() is optional. open() may fail half-way; close() follows.
 struct sync_ops {
     // Only for strategies without a carrier: this one works on the device's
@@ -229,7 +212,6 @@ struct sync_ops {
     bool on_device;
     size_t state_size;
     const struct sync_state_ops *state;
-    const struct sync_lender *lender;
     int (*open)(struct sync *s);
     // Copy worker 0's v (n elements) into v on every worker. v is slot `slot`
     // of the optimiser's state, or the parameters if `slot` is -1. Without this
@@ -248,6 +230,19 @@ struct sync_ops {
     // sync.c has updated with the sum, or skipped the step because the sum is
     // not finite.
     void (*updated)(struct sync *s, bool skipped);
+    // With lends_grads. take: the model is about to use block b. give: it no
+    // longer uses block b. Blocks count from the start of the vector. The
+    // gradient of a block that was taken for backward is complete at ready().
+    int (*take)(struct sync *s, int b, bool backward, struct sync_place *out);
+    int (*give)(struct sync *s, int b);
+    // With lends_grads: visit this worker's ranges of the summed gradient, or
+    // of the parameters if those are lent.
+    int (*ranges)(struct sync *s, int what, sync_visit *visit, void *ctx);
+    // With coming: wait until elements [off, off + n) have arrived. It clears
+    // s->coming once all have.
+    int (*await)(struct sync *s, size_t off, size_t n);
+    // With copy_only: complete params.
+    int (*whole)(struct sync *s);
     // If workers update by their own gradients. Then ready() is not called, and
     // step() leaves s->scale times `world` times this worker's gradients in
     // grads. merge() gives all workers the parameters that they continue from.

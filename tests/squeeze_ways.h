@@ -97,7 +97,7 @@ static void law_zero(const struct sync_job *job, int rank, int world,
                                       .param_bytes = sizeof(float),
                                       .messages =
                                           scatter_bytes(job->settings, world,
-                                                        RULE_BLOCK, units, n)},
+                                                        units, n)},
                    rank, &stats);
     *out = stats.bytes_out;
     *in = stats.bytes_in;

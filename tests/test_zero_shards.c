@@ -375,8 +375,7 @@ static size_t messages(const struct worker *w)
     size_t bytes = 0;
     CHECK(!shards_open(&shards, &w->job, RULE_BLOCK));
     if (w->settings.squeeze)
-        bytes = scatter_bytes(&w->settings, w->world, RULE_BLOCK, shards.all,
-                              shards.count);
+        bytes = scatter_bytes(&w->settings, w->world, shards.all, shards.count);
     shards_close(&shards);
     return bytes;
 }

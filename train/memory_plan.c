@@ -122,8 +122,7 @@ static size_t scattered(const struct memory_job *job)
     const struct sync_settings *s = job->settings;
     struct bucket *units = NULL;
     int n = shape_shards(&job->model->config, s, &units);
-    size_t bytes =
-        n < 0 ? 0 : scatter_memory(s, job->world, RULE_BLOCK, units, n);
+    size_t bytes = n < 0 ? 0 : scatter_memory(s, job->world, units, n);
     mem_free(units);
     return bytes;
 }

@@ -97,7 +97,7 @@ int shape_scatter(const struct model_config *c, const struct sync_settings *s,
     int n = shape_shards(c, s, &units);
     if (n >= 0)
         step->messages = (s->shard < SHARD_GRADS ? 1 : (size_t)step->micro) *
-                         scatter_bytes(s, step->world, RULE_BLOCK, units, n);
+                         scatter_bytes(s, step->world, units, n);
     mem_free(units);
     return n < 0 ? -1 : 0;
 }

@@ -59,17 +59,11 @@ static size_t place_in(const struct block *b, size_t at)
 
 // ---- open and close
 
-static int find_unit(const struct shards *s, size_t off)
-{
-    int i = s->count - 1;
-    while (i >= 0 && s->all[i].off != off)
-        i--;
-    return i;
-}
-
 static int find_blocks(struct blocks *k)
 {
     const struct sync_job *job = &k->sync->job;
+    const struct bucket *units = k->shards->all;
+    int unit = k->shards->count; // units are listed from the end
     k->n = job->nbuckets;
     k->all = mem_alloc((size_t)k->n, sizeof *k->all);
     if (!k->all)
@@ -81,9 +75,9 @@ static int find_blocks(struct blocks *k)
         b->end = own->off + own->n;
         b->stop = least(grain_up(b->end), job->n);
         b->head = least(grain_up(b->off), b->stop);
-        b->unit = b->head < b->stop ? find_unit(k->shards, b->head) : -1;
+        b->unit = b->head < b->stop ? --unit : -1;
         b->buffer = i == 0 ? 0 : i == k->n - 1 ? BLOCK_BUFFERS - 1 : 1 + i % 2;
-        CHECK(b->head == b->stop || b->unit >= 0);
+        CHECK(b->unit < 0 || (unit >= 0 && units[unit].off == b->head));
     }
     return 0;
 }

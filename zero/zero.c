@@ -110,8 +110,7 @@ static int zero_open(struct sync *s)
     s->copy_only = job->copy && !s->copies;
     s->residuals = &z->scatter.residuals;
     if (shards_open(&z->shards, job, RULE_BLOCK) ||
-        scatter_open(&z->scatter, s, RULE_BLOCK, z->shards.all,
-                     z->shards.count) ||
+        scatter_open(&z->scatter, s, z->shards.all, z->shards.count) ||
         (s->lends_grads &&
          blocks_open(&z->blocks, s, &z->shards, &z->scatter)) ||
         open_slots(z, job))
@@ -388,7 +387,7 @@ static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
 {
     float by;
     return visit_slots(s, true, visit, ctx) ||
-                   residuals_fill(s, visit, ctx, &by)
+                   residuals_load(s, visit, ctx, &by)
                ? -1
                : 0;
 }
@@ -397,7 +396,7 @@ static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     if (s->lends_params && visit_ranges(s, SYNC_PARAMS, false, visit, ctx))
         return -1;
-    return visit_slots(s, false, visit, ctx) || residuals_read(s, visit, ctx)
+    return visit_slots(s, false, visit, ctx) || residuals_save(s, visit, ctx)
                ? -1
                : 0;
 }
@@ -422,21 +421,17 @@ static const struct sync_state_ops state = {
     .load = zero_load,
 };
 
-static const struct sync_lender lender = {
+const struct sync_ops sync_zero = {
+    .state_size = sizeof(struct zero),
+    .state = &state,
+    .open = zero_open,
+    .ready = zero_ready,
+    .step = zero_step,
     .take = zero_take,
     .give = zero_give,
     .ranges = zero_ranges,
     .await = zero_await,
     .whole = zero_whole,
-};
-
-const struct sync_ops sync_zero = {
-    .state_size = sizeof(struct zero),
-    .state = &state,
-    .lender = &lender,
-    .open = zero_open,
-    .ready = zero_ready,
-    .step = zero_step,
     .updated = zero_updated,
     .close = zero_close,
 };

@@ -12,7 +12,7 @@
 // of a piece until all of it has moved.
 //
 // The links are TCP connections (streams_tcp), buffers in shared memory
-// (streams_shm), or simulated (streams_virtual.h, simulate/streams_mpi.h).
+// (streams_shm), or simulated (streams_virtual.h, simulate/group_simulated.c).
 //
 // A member that fails sends HEAD_ABORT with the rank at fault on its links, so
 // that all members name the same rank.
@@ -62,8 +62,6 @@ struct streams_config {
     const char *name;  // begins errors
     const char *iface; // tcp: interface to listen on; "" for loopback
     enum streams_who who;
-    size_t message; // simulated: bytes of the largest message
-    bool payload;   // simulated: messages hold real numbers
 };
 
 struct streams {

@@ -18,10 +18,8 @@ static void add_nothing(void *in, void *inout, int *n, MPI_Datatype *type)
 
 static void reduce(const struct exchange *e, float *in, float *out, MPI_Op op)
 {
-    size_t most = (size_t)(e->bucket_mb * 1024 * 1024 / sizeof(float));
-    most = most ? most : e->n;
-    for (size_t off = 0; off < e->n; off += most) {
-        size_t n = e->n - off < most ? e->n - off : most;
+    for (size_t off = 0; off < e->n; off += e->bucket) {
+        size_t n = e->n - off < e->bucket ? e->n - off : e->bucket;
         MPI_Allreduce(in + off, out + off, (int)n, MPI_FLOAT, op,
                       MPI_COMM_WORLD);
     }

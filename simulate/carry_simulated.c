@@ -66,10 +66,7 @@ int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
 
 // ---- functions that the linker puts in place of core/device/vector.c's
 
-void __real_vector_cast(void *dst, enum dtype to, const void *src,
-                        enum dtype from, size_t n);
-void __wrap_vector_cast(void *dst, enum dtype to, const void *src,
-                        enum dtype from, size_t n);
+REPLACES(vector_cast);
 void __wrap_vector_cast(void *dst, enum dtype to, const void *src,
                         enum dtype from, size_t n)
 {

@@ -9,13 +9,11 @@
 
 #include "simulate/exchange.h"
 #include "simulate/group_simulated.h"
-#include "simulate/streams_mpi.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
 #include "config/config.h"
-#include "horovod_ring/streams.h"
 #include "model/model.h"
 #include "optim/optim.h"
 #include "optim/rule.h"
@@ -29,9 +27,6 @@
 #include <math.h>
 #include <mpi.h>
 #include <string.h>
-
-// Deadlines are in real time, and off here (ring.c).
-static const double no_deadline_s = 1e6;
 
 // Without shards the state is never saved (squeeze/residuals.c).
 const struct sync_state_ops slots_of_rule;
@@ -118,7 +113,7 @@ static void divide(struct step *t)
     size_t slice = (size_t)slice_kb * 1024;
     t->settings.slice_kb = slice_kb;
     most = slice > most ? slice : most;
-    streams_mpi_usual(most + sizeof(struct head), t->e->payload);
+    simulated_messages(most, 1, t->e->payload);
     contents_open(t->e, most * (size_t)t->e->world);
 }
 
@@ -128,7 +123,7 @@ static int open(struct step *t)
     struct sync *s = &t->sync;
     t->cluster = (struct cluster){.rank = e->rank,
                                   .world = e->world,
-                                  .timeout_s = no_deadline_s};
+                                  .timeout_s = NO_DEADLINE_S};
     s->ops = shards(t) ? &sync_zero : &sync_squeezed;
     bool library = s->job.backend->traffic == TRAFFIC_LIBRARY;
     s->carrier = library ? &library_simulated : &ring_simulated;

@@ -21,6 +21,7 @@ struct exchange {
     int payload;        // bool: real numbers travel, and sums are checked
     int slice_kb;       // size of a message; 0 (ring only): a whole chunk
     double bucket_mb;   // without servers: size of a bucket; 0: one bucket
+    size_t bucket;      // the same in elements
     int worker_updates; // bool: servers send sums back, not parameters
     const struct run
         *run; // with squeeze=: its settings, and the model's sizes;
@@ -30,6 +31,13 @@ struct exchange {
     int algorithm; // enum schedule_algorithm
     size_t piece;  // elements
 };
+
+// Deadlines are in real time. They are off here: the program that starts the
+// simulation has a deadline of its own.
+enum { NO_DEADLINE_S = 900000 };
+
+// The linker puts __wrap_f() in the place of f(), which __real_f() still calls.
+#define REPLACES(f) extern __typeof__(f) __wrap_##f, __real_##f
 
 // Run one exchange on this rank. *seconds: simulated time from the common start
 // to this rank's end. Return 0, or -1 after fail(), also if a sum is wrong.

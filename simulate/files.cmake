@@ -10,7 +10,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   list(FILTER vector_files INCLUDE REGEX "/vector")
   add_library(simulate_job MODULE
     simulate/main.c simulate/gradient.c simulate/mesh_step.c simulate/ring.c
-    simulate/streams_mpi.c simulate/textbook.c textbook/schedule.c
+    simulate/textbook.c textbook/schedule.c
     simulate/allreduce.c simulate/servers.c simulate/carry_simulated.c
     simulate/compressed.c simulate/group_simulated.c simulate/no_numbers.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
@@ -42,9 +42,9 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   target_compile_options(simulate_job PRIVATE ${optim_flags})
   target_link_libraries(simulate_job PRIVATE ${SIMGRID_LIBRARY}
                                              PkgConfig::XXHASH m)
-  # ring.c, carry_simulated.c and no_numbers.c replace these functions, and say
-  # why.
-  foreach(replaced wire_landed vector_cast squeeze_find travel_open
+  # group_simulated.c, carry_simulated.c and no_numbers.c replace these functions,
+  # and say why.
+  foreach(replaced wire_open wire_landed vector_cast squeeze_find travel_open
           power_orthonormal power_right power_left power_product demo_encode
           demo_signs demo_check squeeze_put_union squeeze_add_union
           segment_squares segment_update)

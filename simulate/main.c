@@ -77,6 +77,8 @@ static int run(int nwords, char **words, double *seconds)
     MPI_Comm_rank(MPI_COMM_WORLD, &e.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     e.servers = ranks - e.world;
+    e.bucket = (size_t)(e.bucket_mb * 1024 * 1024 / sizeof(float));
+    e.bucket = e.bucket ? e.bucket : e.n;
     if (e.op >= 0)
         return exchange_textbook(&e, seconds);
     const struct backend *b = backend_at(e.backend);

@@ -2,7 +2,7 @@
 // replicas, stages and slices.
 //
 // This runs the code of training: the timetable says which micro-batch a stage
-// takes next; joins, norm and gradients go through the ring's flow and plan.
+// takes next; joins, norm and gradients go through the ring that trains.
 // Computing is a sleep; messages have a size and no contents. Replicas begin to
 // exchange when all backwards are done (overlap=0).
 //
@@ -11,13 +11,12 @@
 //     at the end tied table, gradients of all replicas, norm of all stages
 
 #include "simulate/exchange.h"
-#include "simulate/streams_mpi.h"
+#include "simulate/group_simulated.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/keys.h"
 #include "config/mesh.h"
-#include "horovod_ring/flow.h"
 #include "message/carry.h"
 #include "pipeline/timetable.h"
 
@@ -26,7 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEPTH = 1, PAGE_BYTES = 4096, MOST_MESSAGE = 1 << 30, RANKS = 4096 };
+enum { PAGE_BYTES = 4096, MOST_MESSAGE = 1 << 30, RANKS = 4096 };
 
 // The settings. The text members are lists with one number for each stage.
 struct mesh_settings {
@@ -76,22 +75,21 @@ static double of_stage(const char *list, int stage)
 // ---- a ring of the ranks that differ along one axis only
 
 struct ring {
-    int world;
     int ranks[RANKS]; // of the members, in the job
-    struct streams streams;
-    struct wire wire; // has no buffers: messages have no contents
-    struct flow flow;
-    struct group_op ops[DEPTH];
+    struct cluster cluster;
+    struct group *group;
 };
 
 static int ring_open(struct ring *r, const struct mesh *m, int rank,
                      enum mesh_axis axis, size_t most)
 {
-    struct cluster c = {.ranks = r->ranks};
+    struct cluster *c = &r->cluster;
     size_t message = most < MOST_MESSAGE ? most : MOST_MESSAGE;
-    const struct streams_config config = {.name = mesh_axis_name(axis),
-                                          .message =
-                                              message + sizeof(struct head)};
+    const struct group_job job = {.name = mesh_axis_name(axis),
+                                  .cluster = c,
+                                  .depth = 1,
+                                  .slice_bytes = message};
+    *c = (struct cluster){.ranks = r->ranks, .timeout_s = NO_DEADLINE_S};
     for (int k = 0; k < mesh_ranks(m); k++) {
         bool same = true;
         for (int a = 0; a < MESH_AXES; a++)
@@ -100,42 +98,21 @@ static int ring_open(struct ring *r, const struct mesh *m, int rank,
         if (!same)
             continue;
         if (k == rank)
-            c.rank = r->world;
-        r->ranks[r->world++] = k;
+            c->rank = c->world;
+        r->ranks[c->world++] = k;
     }
-    c.world = r->world;
-    if (c.world == 1)
-        return 0;
-    if (streams_open(&r->streams, &streams_mpi_stream, &c, &config))
-        return -1;
-    r->flow = (struct flow){.streams = &r->streams,
-                            .wire = &r->wire,
-                            .name = mesh_axis_name(axis),
-                            .ops = r->ops,
-                            .depth = DEPTH,
-                            .slice_bytes = message,
-                            .timeout_s = 1e6,
-                            .plan = {.grain = 1}};
-    flow_open(&r->flow);
-    return 0;
-}
-
-static void ring_close(struct ring *r)
-{
-    if (r->world > 1)
-        streams_close(&r->streams);
+    simulated_messages(message, 1, false);
+    r->group = group_open(&ring_simulated, &job);
+    return r->group ? 0 : -1;
 }
 
 static int ring_verb(struct ring *r, enum group_verb verb, float *v, size_t n)
 {
-    if (r->world == 1)
-        return 0;
-    flow_post(&r->flow,
-              &(struct group_op){.verb = verb, .vector = group_floats(v, n)});
-    int rc = flow_advance(&r->flow);
-    while (!rc && flow_done(&r->flow) < r->flow.posted)
-        rc = flow_wait(&r->flow, 0) || flow_advance(&r->flow) ? -1 : 0;
-    return rc;
+    const struct group_op op = {.verb = verb, .vector = group_floats(v, n)};
+    uint64_t ticket;
+    return group_post(r->group, &op, &ticket) || group_await(r->group, ticket)
+               ? -1
+               : 0;
 }
 
 // ---- a stage
@@ -305,7 +282,7 @@ int simulate_mesh(int nwords, char **words, double *seconds)
     *seconds = MPI_Wtime() - began;
 close_stage:
     for (int a = 0; a < MESH_AXES; a++)
-        ring_close(&s->rings[a]);
+        group_close(&s->rings[a].group);
     gradient_close(&e, s->vector);
     mem_free(s->came[0]);
     mem_free(s->came[1]);

@@ -37,8 +37,7 @@ static int add_nothing(const struct sync_settings *s, const void *message,
     return 0;
 }
 
-const struct squeeze_ops *__real_squeeze_find(enum squeeze_kind kind);
-const struct squeeze_ops *__wrap_squeeze_find(enum squeeze_kind kind);
+REPLACES(squeeze_find);
 const struct squeeze_ops *__wrap_squeeze_find(enum squeeze_kind kind)
 {
     static struct squeeze_ops empty; // all ranks have the same compressor
@@ -52,8 +51,7 @@ const struct squeeze_ops *__wrap_squeeze_find(enum squeeze_kind kind)
     return &empty;
 }
 
-int __real_travel_open(struct sync *s);
-int __wrap_travel_open(struct sync *s);
+REPLACES(travel_open);
 int __wrap_travel_open(struct sync *s)
 {
     struct squeezed *q = s->state;
@@ -66,10 +64,7 @@ int __wrap_travel_open(struct sync *s)
 
 // ---- shards
 
-void __real_segment_squares(const float *grads, size_t off, size_t n,
-                            const struct norm_parts *parts, double *sums);
-void __wrap_segment_squares(const float *grads, size_t off, size_t n,
-                            const struct norm_parts *parts, double *sums);
+REPLACES(segment_squares);
 void __wrap_segment_squares(const float *grads, size_t off, size_t n,
                             const struct norm_parts *parts, double *sums)
 {
@@ -77,12 +72,7 @@ void __wrap_segment_squares(const float *grads, size_t off, size_t n,
         __real_segment_squares(grads, off, n, parts, sums);
 }
 
-void __real_segment_update(const struct optim_config *c, float *params,
-                           float *const *slots, const float *grads, size_t off,
-                           size_t n, const struct rule_in *in, float scale);
-void __wrap_segment_update(const struct optim_config *c, float *params,
-                           float *const *slots, const float *grads, size_t off,
-                           size_t n, const struct rule_in *in, float scale);
+REPLACES(segment_update);
 void __wrap_segment_update(const struct optim_config *c, float *params,
                            float *const *slots, const float *grads, size_t off,
                            size_t n, const struct rule_in *in, float scale)
@@ -93,18 +83,14 @@ void __wrap_segment_update(const struct optim_config *c, float *params,
 
 // ---- squeeze=power and demo
 
-void __real_power_orthonormal(float *v, int count, size_t n, uint64_t key);
-void __wrap_power_orthonormal(float *v, int count, size_t n, uint64_t key);
+REPLACES(power_orthonormal);
 void __wrap_power_orthonormal(float *v, int count, size_t n, uint64_t key)
 {
     if (contents_travel())
         __real_power_orthonormal(v, count, n, key);
 }
 
-void __real_power_right(const struct power_matrix *m, const float *x,
-                        const float *q, float *p);
-void __wrap_power_right(const struct power_matrix *m, const float *x,
-                        const float *q, float *p);
+REPLACES(power_right);
 void __wrap_power_right(const struct power_matrix *m, const float *x,
                         const float *q, float *p)
 {
@@ -112,10 +98,7 @@ void __wrap_power_right(const struct power_matrix *m, const float *x,
         __real_power_right(m, x, q, p);
 }
 
-void __real_power_left(const struct power_matrix *m, const float *x,
-                       const float *p, float *q);
-void __wrap_power_left(const struct power_matrix *m, const float *x,
-                       const float *p, float *q);
+REPLACES(power_left);
 void __wrap_power_left(const struct power_matrix *m, const float *x,
                        const float *p, float *q)
 {
@@ -123,10 +106,7 @@ void __wrap_power_left(const struct power_matrix *m, const float *x,
         __real_power_left(m, x, p, q);
 }
 
-void __real_power_product(const struct power_matrix *m, const float *p,
-                          const float *q, float *out);
-void __wrap_power_product(const struct power_matrix *m, const float *p,
-                          const float *q, float *out);
+REPLACES(power_product);
 void __wrap_power_product(const struct power_matrix *m, const float *p,
                           const float *q, float *out)
 {
@@ -134,12 +114,7 @@ void __wrap_power_product(const struct power_matrix *m, const float *p,
         __real_power_product(m, p, q, out);
 }
 
-void __real_demo_encode(const struct sync_settings *s,
-                        const struct demo_grid *g, float *x, void *message,
-                        void *scratch);
-void __wrap_demo_encode(const struct sync_settings *s,
-                        const struct demo_grid *g, float *x, void *message,
-                        void *scratch);
+REPLACES(demo_encode);
 void __wrap_demo_encode(const struct sync_settings *s,
                         const struct demo_grid *g, float *x, void *message,
                         void *scratch)
@@ -148,10 +123,7 @@ void __wrap_demo_encode(const struct sync_settings *s,
         __real_demo_encode(s, g, x, message, scratch);
 }
 
-void __real_demo_signs(const struct demo_grid *g, const void *messages,
-                       int count, float *out, void *scratch);
-void __wrap_demo_signs(const struct demo_grid *g, const void *messages,
-                       int count, float *out, void *scratch);
+REPLACES(demo_signs);
 void __wrap_demo_signs(const struct demo_grid *g, const void *messages,
                        int count, float *out, void *scratch)
 {
@@ -159,8 +131,7 @@ void __wrap_demo_signs(const struct demo_grid *g, const void *messages,
         __real_demo_signs(g, messages, count, out, scratch);
 }
 
-int __real_demo_check(const struct demo_grid *g, const void *message);
-int __wrap_demo_check(const struct demo_grid *g, const void *message);
+REPLACES(demo_check);
 int __wrap_demo_check(const struct demo_grid *g, const void *message)
 {
     return contents_travel() ? __real_demo_check(g, message) : 0;
@@ -179,8 +150,7 @@ void contents_union(const struct exchange *e)
     workers = (size_t)e->world;
 }
 
-size_t __real_squeeze_put_union(const float *x, size_t n, void *message);
-size_t __wrap_squeeze_put_union(const float *x, size_t n, void *message);
+REPLACES(squeeze_put_union);
 size_t __wrap_squeeze_put_union(const float *x, size_t n, void *message)
 {
     if (contents_travel())
@@ -189,10 +159,7 @@ size_t __wrap_squeeze_put_union(const float *x, size_t n, void *message)
     return bytes < n * sizeof *x ? bytes : 0;
 }
 
-int __real_squeeze_add_union(const void *message, size_t bytes, size_t n,
-                             float *sum);
-int __wrap_squeeze_add_union(const void *message, size_t bytes, size_t n,
-                             float *sum);
+REPLACES(squeeze_add_union);
 int __wrap_squeeze_add_union(const void *message, size_t bytes, size_t n,
                              float *sum)
 {

@@ -22,10 +22,6 @@
 
 enum { NAME = 16 }; // "mpi://1023,"
 
-// Deadlines are in real time. They are off here: the program that starts the
-// simulation has a deadline of its own.
-static const double no_deadline_s = 9e5;
-
 static size_t slice_of(const struct exchange *e)
 {
     size_t servers = (size_t)e->servers, most = (e->n + servers - 1) / servers;
@@ -93,7 +89,7 @@ static int run(const struct exchange *e, struct client *c, float *vector,
 {
     struct cluster cluster = {.rank = e->rank,
                               .world = e->world,
-                              .timeout_s = no_deadline_s};
+                              .timeout_s = NO_DEADLINE_S};
     struct sync_job sync = {.cluster = &cluster,
                             .params = vector,
                             .grads = vector};
@@ -106,7 +102,7 @@ static int run(const struct exchange *e, struct client *c, float *vector,
                          .worker_updates = e->worker_updates || e->run,
                          .priority = true,
                          .threadless = true,
-                         .timeout_s = no_deadline_s,
+                         .timeout_s = NO_DEADLINE_S,
                          .optim = {.kind = OPTIM_SGD}};
     if (e->run)
         ps_job_squeeze(&job, &e->run->settings);
@@ -154,7 +150,7 @@ static int server(const struct exchange *e)
                                    .servers = e->servers,
                                    .world = e->world,
                                    .threads = e->payload,
-                                   .timeout_s = no_deadline_s};
+                                   .timeout_s = NO_DEADLINE_S};
     if (server_open(&s, &config))
         return -1;
     int rc = server_run(s);

@@ -7,8 +7,9 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
-#include "group/group.h"
+#include "config/value.h"
 #include "optim/rule.h"
+#include "textbook/schedule.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,8 +25,6 @@ struct question {
 
 #define AT(member) offsetof(struct question, member), false
 
-static const char *const algorithms[] = {"own",     "linear",   "tree", "chain",
-                                         "halving", "doubling", NULL};
 static const char *const updates[] = {"server", "worker", NULL};
 
 static const struct key rows[] = {
@@ -38,7 +37,8 @@ static const struct key rows[] = {
      .zero = "usual", .help = "number of servers, for backends with servers"},
     {"way", "update", "server", KEY_CHOICE, AT(update), .words = updates,
      .help = "who updates, for backends with servers"},
-    {"way", "algorithm", "own", KEY_CHOICE, AT(algorithm), .words = algorithms,
+    {"way", "algorithm", "own", KEY_CHOICE, AT(algorithm),
+     .words = way_algorithms,
      .help = "of a collective: our ring, or a textbook's algorithm"},
     {"way", "piece", "2", KEY_INT64, AT(piece), .min = 1, .max = MOST_ELEMENTS,
      .unit = "elements", .help = "size of a message with algorithm=chain"},
@@ -76,44 +76,16 @@ static int help(FILE *f)
     return 0;
 }
 
-static int find(const char *const *names, const char *name)
-{
-    for (int i = 0; names[i]; i++)
-        if (!strcmp(names[i], name))
-            return i;
-    return -1;
-}
-
-// Runs a textbook's algorithm: a collective of schedule.h, or an all-reduce.
-static int tell_textbook(struct story *s, const char *name,
-                         const struct question *q)
-{
-    int op = find(schedule_op_names, name), algorithm = q->algorithm - 1;
-    if (s->vectors[0].n < (size_t)s->workers)
-        return fail("explain: n=%zu elements are too few for %d workers; try: "
-                    "at least one for each",
-                    s->vectors[0].n, s->workers);
-    if (!strcmp(name, group_verb_name(GROUP_ALL_REDUCE)))
-        return way_allreduce(s, (enum way_allreduce)algorithm, q->piece);
-    if (op >= 0 && algorithm < SCHEDULE_ALGORITHMS &&
-        schedule_exists((enum schedule_op)op,
-                        (enum schedule_algorithm)algorithm))
-        return way_textbook(s, (enum schedule_op)op,
-                            (enum schedule_algorithm)algorithm, q->piece);
-    return fail("explain %.60s: there is no algorithm=%s; try: algorithm=own, "
-                "or broadcast",
-                name, algorithms[q->algorithm]);
-}
-
 static int tell_verb(struct story *s, const char *name,
                      const struct question *q)
 {
-    if (q->algorithm)
-        return tell_textbook(s, name, q);
+    if (q->algorithm != WAY_OWN)
+        return way_textbook(s, name, (enum way_algorithm)q->algorithm,
+                            q->piece);
     for (int v = 0; v < GROUP_SEND; v++)
         if (!strcmp(group_verb_name((enum group_verb)v), name))
             return way_verb(s, (enum group_verb)v);
-    if (find(schedule_op_names, name) >= 0)
+    if (value_known(name, schedule_op_names))
         return fail("explain %s: our ring cannot do it; try: "
                     "algorithm=linear, or tree",
                     name);
@@ -126,7 +98,7 @@ static int tell_verb(struct story *s, const char *name,
 static int tell(struct story *s, const char *name, const struct question *q)
 {
     const struct backend *b = backend_find(name);
-    bool halves = !b && q->algorithm - 1 == WAY_HALVING;
+    bool halves = !b && q->algorithm == WAY_HALVING;
     size_t n = b && b->shards ? (size_t)RULE_BLOCK * (size_t)q->workers
                : halves       ? (size_t)q->workers
                               : 10;

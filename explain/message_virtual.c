@@ -51,9 +51,15 @@ struct state {
     struct message_queue ready;
 };
 
-static size_t payload(const void *head)
+const void *message_virtual_head(const void *envelope)
 {
-    const struct envelope *e = head;
+    const struct envelope *e = envelope;
+    return e->head;
+}
+
+size_t message_virtual_bytes(const void *envelope)
+{
+    const struct envelope *e = envelope;
     return e->bytes;
 }
 
@@ -79,7 +85,7 @@ static int state_open(struct endpoint *m, const struct endpoint_config *c)
                                       .peer = r,
                                       .stream = stream,
                                       .head_bytes = sizeof(struct envelope),
-                                      .payload = payload};
+                                      .payload = message_virtual_bytes};
         p->out = p->in;
     }
     return 0;
@@ -158,20 +164,13 @@ static int state_send(struct endpoint *m, const struct message_peer *to,
 
 // ---- receiving
 
-static int begin_packet(struct endpoint *m, struct peer *p)
+static void put_ready(struct endpoint *m, struct peer *p, int rank)
 {
-    p->coming = mem_alloc(1, sizeof *p->coming);
-    if (!p->coming)
-        return -1;
-    p->coming->message = (struct message){.endpoint = m};
-    return 0;
-}
-
-static void put_ready(struct state *s, struct peer *p, int rank)
-{
+    struct state *s = m->state;
     struct packet *k = p->coming;
     struct message *msg = &k->message;
     p->coming = NULL;
+    msg->endpoint = m;
     msg->from = message_server(rank);
     msg->server = p->server;
     msg->head = k->envelope.head;
@@ -188,7 +187,7 @@ static int pull(struct endpoint *m, int rank)
     struct state *s = m->state;
     struct peer *p = &s->peers[rank];
     for (;;) {
-        if (!p->coming && begin_packet(m, p))
+        if (!p->coming && !(p->coming = mem_alloc(1, sizeof *p->coming)))
             return -1;
         struct packet *k = p->coming;
         ssize_t got = 1;
@@ -201,7 +200,7 @@ static int pull(struct endpoint *m, int rank)
         }
         if (got <= 0)
             return (int)got;
-        put_ready(s, p, rank);
+        put_ready(m, p, rank);
     }
 }
 
@@ -285,14 +284,3 @@ const struct message_ops message_virtual = {
     .wait = state_wait,
     .close = state_close,
 };
-
-const void *message_virtual_head(const void *envelope)
-{
-    const struct envelope *e = envelope;
-    return e->head;
-}
-
-size_t message_virtual_bytes(const void *envelope)
-{
-    return payload(envelope);
-}

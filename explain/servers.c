@@ -164,7 +164,6 @@ int way_servers(struct story *s, const struct backend *b, int servers,
                                   .timeout_s = no_deadline_s,
                                   .optim = {.kind = OPTIM_SGD}}};
     s->servers = servers;
-    s->announced = message_virtual_bytes;
     s->place = place;
     s->ctx = &round;
     s->vectors[GRADS].name = "gradients";

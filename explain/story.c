@@ -2,18 +2,12 @@
 
 #include "explain/story.h"
 
+#include "explain/message_virtual.h"
+
 #include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-const char *story_rank(const struct story *s, int rank, char name[32])
-{
-    bool serves = rank >= s->workers;
-    snprintf(name, 32, "%s %d", serves ? "server" : "worker",
-             serves ? rank - s->workers : rank);
-    return name;
-}
 
 static int keep(const struct story_vector *v, float **copy, const float *at)
 {
@@ -86,7 +80,7 @@ static const void *envelope_of(const struct story *s, size_t i)
         before += is_line(&all[k], &all[i]) && !all[k].is_envelope;
     for (size_t k = 0; k < s->v->n_messages; k++)
         if (is_line(&all[k], &all[i]) && all[k].is_envelope &&
-            s->announced(all[k].data) && before-- == 0)
+            message_virtual_bytes(all[k].data) && before-- == 0)
             return all[k].data;
     return NULL;
 }
@@ -118,14 +112,7 @@ static int list_messages(struct story *s)
         if (m->is_envelope || m->bytes == 0)
             continue;
         s->messages[s->n_messages++] =
-            (struct story_message){.number = i,
-                                   .from = m->from,
-                                   .to = m->to,
-                                   .place = place_of(s, i),
-                                   .bytes = m->bytes,
-                                   .is_free = m->is_free,
-                                   .begin_s = m->begin_s,
-                                   .arrived_s = m->arrived_s};
+            (struct story_message){.is = m, .place = place_of(s, i)};
     }
     return 0;
 }
@@ -200,7 +187,7 @@ static int read_holds(const float *x, size_t n, unsigned *holds)
 static int read_message(struct story *s, struct story_message *m)
 {
     const struct story_vector *v = &s->vectors[m->place.vector];
-    const float *x = s->v->messages[m->number].data;
+    const float *x = m->is->data;
     for (int c = 0; c < m->ncells; c++) {
         size_t from = v->cuts[m->first + c], to = cell_end(v, m->first + c);
         if (read_holds(x + (from - m->place.off), to - from, &m->holds[c]))
@@ -242,14 +229,15 @@ static int begin(struct story *s, table now, const struct story_message *m)
     const struct story_vector *v = &s->vectors[m->place.vector];
     for (int c = 0; c < m->ncells; c++) {
         int cell = m->first + c;
-        unsigned has = now[m->place.vector][m->from][cell];
-        if (has == m->holds[c] || !v->shown[m->from])
+        unsigned has = now[m->place.vector][m->is->from][cell];
+        if (has == m->holds[c] || !v->shown[m->is->from])
             continue;
         if (!v->updates)
             return fail("explain: a bug: rank %d sends the sum %u of %s, but "
                         "has %u",
-                        m->from, m->holds[c], v->name, has);
-        note(s, now, m->begin_s, m->from, m->place.vector, cell, m->holds[c]);
+                        m->is->from, m->holds[c], v->name, has);
+        note(s, now, m->is->begin_s, m->is->from, m->place.vector, cell,
+             m->holds[c]);
     }
     return 0;
 }
@@ -258,9 +246,9 @@ static void arrive(struct story *s, table now, struct story_message *m)
 {
     for (int c = 0; c < m->ncells; c++) {
         int cell = m->first + c;
-        unsigned has = now[m->place.vector][m->to][cell];
+        unsigned has = now[m->place.vector][m->is->to][cell];
         m->before[c] = has;
-        note(s, now, m->arrived_s, m->to, m->place.vector, cell,
+        note(s, now, m->is->arrived_s, m->is->to, m->place.vector, cell,
              has & m->holds[c] ? m->holds[c] : has | m->holds[c]);
     }
 }
@@ -306,8 +294,8 @@ static int follow(struct story *s, table now, struct moment *moments)
             continue;
         if (read_message(s, m))
             return -1;
-        moments[n++] = (struct moment){m->begin_s, true, i};
-        moments[n++] = (struct moment){m->arrived_s, false, i};
+        moments[n++] = (struct moment){m->is->begin_s, true, i};
+        moments[n++] = (struct moment){m->is->arrived_s, false, i};
     }
     qsort(moments, n, sizeof *moments, by_time);
     for (size_t i = 0; i < n; i++) {
@@ -333,59 +321,4 @@ int story_follow(struct story *s)
     mem_free(now);
     mem_free(moments);
     return rc;
-}
-
-// ---- messages in words
-
-// "the sum of workers 0, 2"
-static void say_holds(const struct story *s, unsigned holds, char text[160])
-{
-    int count = 0, at;
-    for (int r = 0; r < s->workers; r++)
-        count += holds >> r & 1;
-    if (count == s->workers && count > 1) {
-        snprintf(text, 160, "the sum of all");
-        return;
-    }
-    at = snprintf(text, 160, count > 1 ? "the sum of workers" : "worker");
-    for (int r = 0, more = 0; r < s->workers; r++)
-        if (holds >> r & 1)
-            at += snprintf(text + at, (size_t)(160 - at), "%s %d",
-                           more++ ? "," : "", r);
-    if (count == 1)
-        snprintf(text + at, (size_t)(160 - at), "'s own numbers");
-}
-
-static bool is_even(const unsigned *x, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (x[i] != x[0])
-            return false;
-    return true;
-}
-
-void story_words(const struct story *s, const struct story_message *m,
-                 char text[512])
-{
-    char from[32], to[32], what[160] = "";
-    story_rank(s, m->from, from);
-    story_rank(s, m->to, to);
-    if (m->place.vector < 0) {
-        snprintf(text, 512, "%s sends %s %zu bytes: %s", from, to, m->bytes,
-                 s->other ? s->other : "of a vector that is not shown");
-        return;
-    }
-    const struct story_vector *v = &s->vectors[m->place.vector];
-    const char *then = "keeps them";
-    if (is_even(m->holds, m->ncells))
-        say_holds(s, m->holds[0], what);
-    if (m->before[0] && !(m->before[0] & m->holds[0]))
-        then = m->to < s->workers ? "adds its own numbers" : "adds them";
-    char range[64];
-    snprintf(range, sizeof range,
-             m->place.n > 1 ? "elements %zu to %zu" : "element %zu",
-             m->place.off, m->place.off + m->place.n - 1);
-    snprintf(text, 512, "%s sends %s %s of the %s (%s%s%zu bytes%s); %s %s",
-             from, to, range, v->name, what, *what ? "; " : "", m->bytes,
-             m->is_free ? " that cross no link" : "", to, then);
 }

@@ -35,12 +35,9 @@ struct story_place { // part of a vector
 };
 
 struct story_message {
-    size_t number; // in the messages of struct virtual_result
-    int from, to;
+    const struct virtual_message *is; // is_free: between a worker and the
+                                      // server beside it
     struct story_place place;
-    size_t bytes;
-    bool is_free; // between a worker and the server beside it
-    double begin_s, arrived_s;
     int first, ncells;            // cells that it covers
     unsigned holds[STORY_CELLS];  // by cell: bit r: rank r's numbers are in it
     unsigned before[STORY_CELLS]; // the same of the receiver's cells, just
@@ -60,10 +57,8 @@ struct story {
     struct link link;
     const char *other; // what messages without a vector have, in words
     // Some messages are copies, so their address does not tell which part of
-    // the vector they are. announced() says how many bytes an envelope
-    // announces; place() finds the part of the vector by the envelope. NULL:
-    // addresses always tell.
-    size_t (*announced)(const void *envelope);
+    // the vector they are. place() finds it by the envelope
+    // (message_virtual.h). NULL: addresses always tell.
     struct story_place (*place)(const struct story *s, const void *envelope,
                                 const struct virtual_message *m);
     const void *ctx; // for place()
@@ -93,10 +88,3 @@ int story_run(struct story *s, int hosts, virtual_main *body, void *arg);
 // if the contents of messages and ranks disagree.
 int story_follow(struct story *s);
 void story_close(struct story *s);
-
-// Writes "worker 2" or "server 0" into `name`, and returns it.
-const char *story_rank(const struct story *s, int rank, char name[32]);
-
-// Writes a message in words into `text`.
-void story_words(const struct story *s, const struct story_message *m,
-                 char text[512]);

@@ -1,12 +1,92 @@
-// tell.c - writes a story (story.h) as text, or as an HTML page.
+// tell.c - writes a story (story.h) as text, or as an HTML page: the template
+// core/virtual/page.html with the data of animated panels in it. It needs no
+// other file. `lockstep explain FOLDER` has panels of a run.
+//
+//     {"title": .., "lead": [..], "panels": [{"name": .., "note": ..,
+//      "colour": .., "trace": {"traceEvents": [..]},      Trace Event JSON
+//      "begin_us": .., "end_us": .., "step": ..,          the part to show
+//      "law": {PID: {"out": bytes, "in": bytes}},         bytes by the law
+//      "total": {PID: {..}},                              bytes counted, if
+//                                                         events have none
+//      "cells": {"ranks": .., "vectors": [..], "states": [..]}}, ..]}
 
 #include "explain/tell.h"
 
-#include "explain/page.h"
+#include "base/base.h"
+#include "base/file.h"
+
+#include <string.h>
+#include <unistd.h>
 
 static int ranks(const struct story *s)
 {
     return s->workers + s->servers;
+}
+
+// ---- messages in words
+
+// Writes "worker 2" or "server 0" into `name`, and returns it.
+static const char *name_of(const void *story, int rank, char name[32])
+{
+    const struct story *s = story;
+    bool serves = rank >= s->workers;
+    snprintf(name, 32, "%s %d", serves ? "server" : "worker",
+             serves ? rank - s->workers : rank);
+    return name;
+}
+
+// "the sum of workers 0, 2"
+static void say_holds(const struct story *s, unsigned holds, char text[160])
+{
+    int count = 0, at;
+    for (int r = 0; r < s->workers; r++)
+        count += holds >> r & 1;
+    if (count == s->workers && count > 1) {
+        snprintf(text, 160, "the sum of all");
+        return;
+    }
+    at = snprintf(text, 160, count > 1 ? "the sum of workers" : "worker");
+    for (int r = 0, more = 0; r < s->workers; r++)
+        if (holds >> r & 1)
+            at += snprintf(text + at, (size_t)(160 - at), "%s %d",
+                           more++ ? "," : "", r);
+    if (count == 1)
+        snprintf(text + at, (size_t)(160 - at), "'s own numbers");
+}
+
+static bool is_even(const unsigned *x, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (x[i] != x[0])
+            return false;
+    return true;
+}
+
+// Writes a message in words into `text`.
+static void say(const struct story *s, const struct story_message *m,
+                char text[512])
+{
+    char from[32], to[32], what[160] = "";
+    name_of(s, m->is->from, from);
+    name_of(s, m->is->to, to);
+    if (m->place.vector < 0) {
+        snprintf(text, 512, "%s sends %s %zu bytes: %s", from, to, m->is->bytes,
+                 s->other ? s->other : "of a vector that is not shown");
+        return;
+    }
+    const struct story_vector *v = &s->vectors[m->place.vector];
+    const char *then = "keeps them";
+    if (is_even(m->holds, m->ncells))
+        say_holds(s, m->holds[0], what);
+    if (m->before[0] && !(m->before[0] & m->holds[0]))
+        then = m->is->to < s->workers ? "adds its own numbers" : "adds them";
+    char range[64];
+    snprintf(range, sizeof range,
+             m->place.n > 1 ? "elements %zu to %zu" : "element %zu",
+             m->place.off, m->place.off + m->place.n - 1);
+    snprintf(text, 512, "%s sends %s %s of the %s (%s%s%zu bytes%s); %s %s",
+             from, to, range, v->name, what, *what ? "; " : "", m->is->bytes,
+             m->is->is_free ? " that cross no link" : "", to, then);
 }
 
 // ---- text
@@ -33,8 +113,8 @@ static void tell_bytes(const struct story *s, FILE *f)
     for (int r = 0; r < ranks(s); r++) {
         const struct virtual_rank_result *is = &s->v->rank[r];
         char name[32];
-        fprintf(f, "%-12s %12llu %12llu %12llu %12llu\n",
-                story_rank(s, r, name), (unsigned long long)is->bytes_out,
+        fprintf(f, "%-12s %12llu %12llu %12llu %12llu\n", name_of(s, r, name),
+                (unsigned long long)is->bytes_out,
                 (unsigned long long)s->law[OUT][r],
                 (unsigned long long)is->bytes_in,
                 (unsigned long long)s->law[IN][r]);
@@ -51,27 +131,45 @@ void tell_text(const struct story *s, FILE *f)
     fprintf(f, "%s\n%s\n\n%10s\n", s->title, s->note, "us");
     for (size_t i = 0; i < s->n_messages; i++) {
         char words[512];
-        story_words(s, &s->messages[i], words);
-        fprintf(f, "%10.2f  %s\n", s->messages[i].begin_s * 1e6, words);
+        say(s, &s->messages[i], words);
+        fprintf(f, "%10.2f  %s\n", s->messages[i].is->begin_s * 1e6, words);
     }
     tell_bytes(s, f);
 }
 
 // ---- the page
 
+// The build makes it from core/virtual/page.html.
+extern const char page_template[];
+
+// Writes `text` as a JSON string that is safe inside HTML.
+static void put_string(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else if (c < 0x20 || c == '<')
+            fprintf(f, "\\u%04x", c);
+        else
+            fputc(c, f);
+    }
+    fputc('"', f);
+}
+
 // virtual_trace() writes an event for each message. This adds fields to the
 // event's JSON object: what the message says, and which cells it holds.
 static void add_message(const void *ctx, FILE *f, size_t number)
 {
     const struct story *s = ctx;
-    size_t i = 0;
-    while (s->messages[i].number != number)
-        i++;
-    const struct story_message *m = &s->messages[i];
+    const struct story_message *m = s->messages;
+    while (m->is != &s->v->messages[number])
+        m++;
     char words[512];
-    story_words(s, m, words);
+    say(s, m, words);
     fprintf(f, ", \"says\": ");
-    page_string(f, words);
+    put_string(f, words);
     if (m->place.vector < 0)
         return;
     fprintf(f, ", \"vector\": %d, \"cells\": [", m->place.vector);
@@ -80,16 +178,11 @@ static void add_message(const void *ctx, FILE *f, size_t number)
     fprintf(f, "]");
 }
 
-static const char *name_rank(const void *ctx, int rank, char name[32])
-{
-    return story_rank(ctx, rank, name);
-}
-
 static void put_vector(const struct story *s, const struct story_vector *v,
                        FILE *f)
 {
     fprintf(f, "{\"name\": ");
-    page_string(f, v->name);
+    put_string(f, v->name);
     fprintf(f, ", \"n\": %zu, \"cuts\": [", v->n);
     for (int c = 0; c < v->ncells; c++)
         fprintf(f, "%s%zu", c ? "," : "", v->cuts[c]);
@@ -128,19 +221,19 @@ static void put_law(const struct story *s, FILE *f)
 
 static int put_panel(const struct story *s, FILE *f)
 {
-    const struct virtual_telling telling = {name_rank, add_message, s};
+    const struct virtual_telling telling = {name_of, add_message, s};
     fprintf(f, "{\"title\": ");
-    page_string(f, s->title);
+    put_string(f, s->title);
     fprintf(f, ", \"lead\": [");
-    page_string(f, s->note);
+    put_string(f, s->note);
     fprintf(f, ", ");
-    page_string(f, "The code of training ran on a virtual cluster with a "
-                   "simulated clock: a message occupies the sender's outgoing "
-                   "link and the receiver's incoming link for bytes/B "
-                   "seconds, and arrives alpha seconds later. Computing takes "
-                   "no time.");
+    put_string(f, "The code of training ran on a virtual cluster with a "
+                  "simulated clock: a message occupies the sender's outgoing "
+                  "link and the receiver's incoming link for bytes/B "
+                  "seconds, and arrives alpha seconds later. Computing takes "
+                  "no time.");
     fprintf(f, "],\n\"panels\": [{\"name\": ");
-    page_string(f, s->title);
+    put_string(f, s->title);
     fprintf(f, ", \"end_us\": %.6f,\n\"trace\": ", s->v->seconds * 1e6);
     if (virtual_trace(s->v, &telling, f))
         return -1;
@@ -152,9 +245,16 @@ static int put_panel(const struct story *s, FILE *f)
 
 int tell_page(const struct story *s, const char *path)
 {
-    FILE *f = page_open(path);
+    static const char mark[] = "{{DATA}}";
+    const char *at = strstr(page_template, mark);
+    CHECK(at != NULL);
+    if (access(path, F_OK) == 0)
+        log_line("%s: replacing the existing file", path);
+    FILE *f = file_create(path);
     if (!f)
         return -1;
+    fwrite(page_template, 1, (size_t)(at - page_template), f);
     int rc = put_panel(s, f);
-    return page_close(f, path) || rc ? -1 : 0;
+    fputs(at + strlen(mark), f);
+    return file_close(f, path) || rc ? -1 : 0;
 }

@@ -4,13 +4,12 @@
 #pragma once
 
 #include "explain/story.h"
-#include "textbook/schedule.h"
+#include "group/group.h"
 
 struct backend;
 
-// Each way_..() that takes a story fills it in. The caller has set the story's
-// workers, link, and n of the first vector. 0, or -1 after fail(), also if a
-// sum was wrong.
+// Each way_..() fills in a story. The caller has set the story's workers, link,
+// and n of the first vector. 0, or -1 after fail(), also if a sum was wrong.
 
 // One step of the strategy of backend `b`, by sync.h, over our ring.
 int way_strategy(struct story *s, const struct backend *b);
@@ -22,28 +21,19 @@ int way_servers(struct story *s, const struct backend *b, int servers,
 // One verb of group.h over our ring, from or to worker 0.
 int way_verb(struct story *s, enum group_verb verb);
 
-// A collective by a textbook's algorithm. A message of a chain has `piece`
-// elements.
-int way_textbook(struct story *s, enum schedule_op op,
-                 enum schedule_algorithm algorithm, size_t piece);
-
-// way_moves() makes the sends and receives of a schedule on one rank. `own` and
-// `landing` (receive buffer) have n elements each. 0, or -1 after fail().
-// way_moves_law() adds the schedule's bytes of every rank to s->law.
-int way_moves(struct virtual_rank *r, const struct schedule *s, float *own,
-              float *landing);
-void way_moves_law(struct story *s, const struct schedule *schedule);
-
-// An all-reduce by a textbook's algorithm. The first three values are those of
-// enum schedule_algorithm.
-enum way_allreduce {
+// The collective `name` by a textbook's algorithm. A message of a chain has
+// `piece` elements.
+enum way_algorithm {
+    WAY_OWN, // our ring
     WAY_LINEAR,
     WAY_TREE,
     WAY_CHAIN,
-    WAY_HALVING,
+    WAY_HALVING, // it and doubling: only all_reduce
     WAY_DOUBLING
 };
-int way_allreduce(struct story *s, enum way_allreduce algorithm, size_t piece);
+extern const char *const way_algorithms[]; // their names, NULL-terminated
+int way_textbook(struct story *s, const char *name,
+                 enum way_algorithm algorithm, size_t piece);
 
 // The number of a rank, 2^rank, in all elements of its vector.
 static inline float way_number(int rank)

@@ -137,7 +137,7 @@ class Panel:
         return found
 
     def data(self):
-        """The panel for core/virtual/page.html (explain/page.h)."""
+        """The panel for core/virtual/page.html (explain/tell.c)."""
         run, law = self.run, self.run.number("law.bytes_tx")
         crowded = " with more workers than cores" if run.oversubscribed else ""
         panel = {"name": self.name, "colour": colour_of(run.backend),

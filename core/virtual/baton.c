@@ -33,7 +33,7 @@ static void await(struct baton *b, int me)
     pthread_mutex_unlock(&b->lock);
 }
 
-static void wake(struct baton *b, int to)
+void baton_leave(struct baton *b, int to)
 {
     pthread_mutex_lock(&b->lock);
     b->holder = to;
@@ -50,8 +50,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void join(struct baton *b)
+void baton_close(struct baton **baton)
 {
+    struct baton *b = *baton;
+    *baton = NULL;
+    if (!b)
+        return;
     for (int i = 0; i < b->started; i++)
         pthread_join(b->runners[i].thread, NULL);
     for (int i = 0; i <= b->n; i++)
@@ -65,11 +69,11 @@ static void give_up(struct baton *b)
 {
     b->body = NULL;
     for (int i = 0; i < b->started; i++) {
-        wake(b, i);
+        baton_leave(b, i);
         pthread_join(b->runners[i].thread, NULL);
     }
     b->started = 0;
-    join(b);
+    baton_close(&b);
 }
 
 struct baton *baton_open(int n, void (*body)(void *ctx, int i), void *ctx)
@@ -108,18 +112,6 @@ void baton_pass(struct baton *b, int me, int to)
 {
     if (me == to)
         return;
-    wake(b, to);
+    baton_leave(b, to);
     await(b, me);
-}
-
-void baton_leave(struct baton *b, int to)
-{
-    wake(b, to);
-}
-
-void baton_close(struct baton **b)
-{
-    if (*b)
-        join(*b);
-    *b = NULL;
 }

@@ -90,15 +90,30 @@ static struct request *post(struct virtual_rank *r, struct network_op op)
     return q;
 }
 
-static int is_peer(const struct virtual_rank *r, const char *what, int peer)
+static const char *what(const struct network_op *op)
 {
-    int ranks = r->cluster->setup->ranks;
-    if (peer < 0 || peer >= ranks)
-        return fail("rank %d %s %d: the ranks are 0 to %d", r->id, what, peer,
-                    ranks - 1);
-    if (peer == r->id)
-        return fail("rank %d %s itself: that would never end", r->id, what);
-    return 0;
+    return op->sends ? "sends to" : "receives from";
+}
+
+// Begins to send, or to receive.
+static int begin(struct virtual_rank *r, struct network_op op,
+                 struct virtual_req *req)
+{
+    int ranks = virtual_ranks(r);
+    req->op = NULL;
+    if (enter(r))
+        return -1;
+    if (op.peer < 0 || op.peer >= ranks) {
+        fail("rank %d %s %d: the ranks are 0 to %d", r->id, what(&op), op.peer,
+             ranks - 1);
+    } else if (op.peer == r->id) {
+        fail("rank %d %s itself: that would never end", r->id, what(&op));
+    } else {
+        if (!op.sends && op.bytes)
+            memset(op.to, 0xff, op.bytes);
+        req->op = post(r, op);
+    }
+    return req->op ? 0 : failed(r);
 }
 
 int virtual_stream(struct virtual_rank *r)
@@ -109,34 +124,19 @@ int virtual_stream(struct virtual_rank *r)
 int virtual_isend_on(struct virtual_rank *r, int stream, int to, const void *p,
                      size_t bytes, struct virtual_req *req)
 {
-    req->op = NULL;
-    if (enter(r))
-        return -1;
-    if (is_peer(r, "sends to", to))
-        return failed(r);
-    req->op = post(r, (struct network_op){.peer = to,
-                                          .stream = stream,
-                                          .sends = true,
-                                          .from = p,
-                                          .bytes = bytes});
-    return req->op ? 0 : failed(r);
+    const struct network_op op = {
+        .peer = to, .stream = stream, .sends = true, .from = p, .bytes = bytes};
+    return begin(r, op, req);
 }
 
 int virtual_irecv_on(struct virtual_rank *r, int stream, int from, void *p,
                      size_t bytes, struct virtual_req *req)
 {
-    req->op = NULL;
-    if (enter(r))
-        return -1;
-    if (is_peer(r, "receives from", from))
-        return failed(r);
-    if (bytes)
-        memset(p, 0xff, bytes);
-    req->op = post(r, (struct network_op){.peer = from,
-                                          .stream = stream,
-                                          .to = p,
-                                          .bytes = bytes});
-    return req->op ? 0 : failed(r);
+    const struct network_op op = {.peer = from,
+                                  .stream = stream,
+                                  .to = p,
+                                  .bytes = bytes};
+    return begin(r, op, req);
 }
 
 int virtual_isend(struct virtual_rank *r, int to, const void *p, size_t bytes,
@@ -169,7 +169,6 @@ static void await(struct virtual_rank *r)
 static int settle(struct virtual_rank *r, struct request *q)
 {
     const struct network_op op = q->op;
-    const char *what = op.sends ? "sends to" : "receives from";
     bool done = op.done_s <= r->now && !op.closed;
     size_t bytes = drop(r, q, done);
     if (r->lost)
@@ -179,10 +178,11 @@ static int settle(struct virtual_rank *r, struct request *q)
                     r->cluster->setup->deadline_s);
     if (op.closed)
         return fail("rank %d %s %d (message %ld): its links are closed", r->id,
-                    what, op.peer, op.number);
+                    what(&op), op.peer, op.number);
     if (!done)
         return fail("rank %d %s %d (message %ld): not done within %g s", r->id,
-                    what, op.peer, op.number, r->cluster->setup->deadline_s);
+                    what(&op), op.peer, op.number,
+                    r->cluster->setup->deadline_s);
     if (op.any ? bytes > op.bytes : !op.sends && bytes != op.bytes)
         return fail("rank %d receives %zu bytes from %d (message %ld), which "
                     "sent %zu",
@@ -298,23 +298,19 @@ void virtual_compute(struct virtual_rank *r, double seconds)
 void *virtual_alloc(struct virtual_rank *r, size_t n, size_t size)
 {
     struct virtual_rank_result *result = result_of(r);
-    if (size && n > SIZE_MAX / 2 / size) {
-        fail("rank %d: %zu objects of %zu bytes are too many", r->id, n, size);
-        failed(r);
-        return NULL;
-    }
-    size_t bytes = n * size;
+    bool many = size && n > SIZE_MAX / 2 / size;
+    size_t bytes = many ? 0 : n * size;
     struct block *b = malloc(sizeof *b);
     void *p = malloc(bytes ? bytes : 1);
-    if (!b || !p) {
+    if (many || !b || !p) {
         free(p);
         free(b);
-        fail("rank %d: no memory for %zu bytes", r->id, bytes);
+        fail("rank %d: no memory for %zu objects of %zu bytes", r->id, n, size);
         failed(r);
         return NULL;
     }
     memset(p, 0xff, bytes);
-    *b = (struct block){r->blocks, bytes, p};
+    *b = (struct block){r->blocks, p};
     r->blocks = b;
     r->alloc += bytes;
     if (r->alloc > result->alloc_peak)

@@ -1,6 +1,6 @@
 lockstep_library(virtual
-  FILES core/virtual/baton.c core/virtual/calls.c core/virtual/deadlock.c
-        core/virtual/line.c core/virtual/network.c core/virtual/timeline.c core/virtual/turns.c
+  FILES core/virtual/baton.c core/virtual/calls.c core/virtual/line.c
+        core/virtual/network.c core/virtual/timeline.c core/virtual/turns.c
         core/virtual/virtual.c
   LINKS base Threads::Threads m)
 lockstep_test(virtual LINKS virtual)

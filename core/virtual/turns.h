@@ -21,7 +21,6 @@ struct request {
 
 struct block {
     struct block *next;
-    size_t bytes;
     void *p;
 };
 

@@ -21,9 +21,9 @@
 // it has the largest difference. For libraries both columns are empty, because
 // libraries do not report what they send.
 //
-// All members begin a call at the same moment (start.h). The time of a call
-// ends when the last member is done. The table has the median of all calls. At
-// each size the rows alternate, round by round, on the same vectors.
+// All members begin a call at the same moment. Its time ends when the last
+// member is done. The table has the median of all calls. At each size the rows
+// alternate, round by round, on the same vectors.
 
 #include "bench/collect_plan.h"
 #include "bench/collective.h"
@@ -120,9 +120,14 @@ static int measure(struct collective *c, enum collect_verb verb, size_t n,
 
 static void print_head(enum collect_verb verb, int world)
 {
+    static const char *const formulas[] = {
+        [COLLECT_WHOLE] = "algbw",
+        [COLLECT_PARTS] = "algbw x (n-1)/n",
+        [COLLECT_TWICE] = "algbw x 2(n-1)/n",
+    };
     printf("\n# %s, %d workers: busbw = %s\n#%11s %11s %11s %8s %8s %7s %11s "
            "%9s  %s\n",
-           collect_verb_names[verb], world, collect_facts[verb].formula,
+           collect_verb_names[verb], world, formulas[collect_facts[verb].bus],
            "size(B)", "count", "time(us)", "algbw", "busbw", "#wrong",
            "sent(B)", "law", "row");
 }

@@ -24,35 +24,32 @@ const char *const collect_verb_names[] = {"all_reduce", "reduce_scatter",
                                           "sendrecv",   NULL};
 
 const struct collect_row collect_rows[COLLECT_ROWS] = {
-    {"ring-tcp", &ring_tcp, NO_SCHEDULE, false},
-    {"ring-shm", &ring_shm, NO_SCHEDULE, false},
-    {"library", &library_mpi, NO_SCHEDULE, true},
-    {"openmpi", NULL, NO_SCHEDULE, true},
-    {"linear-tcp", &ring_tcp, SCHEDULE_LINEAR, false},
-    {"tree-tcp", &ring_tcp, SCHEDULE_TREE, false},
-    {"chain-tcp", &ring_tcp, SCHEDULE_CHAIN, false},
-    {"linear-shm", &ring_shm, SCHEDULE_LINEAR, false},
-    {"tree-shm", &ring_shm, SCHEDULE_TREE, false},
-    {"chain-shm", &ring_shm, SCHEDULE_CHAIN, false},
-    {"linear-mpi", &library_mpi, SCHEDULE_LINEAR, true},
-    {"tree-mpi", &library_mpi, SCHEDULE_TREE, true},
-    {"chain-mpi", &library_mpi, SCHEDULE_CHAIN, true},
+    {"ring-tcp", &ring_tcp, NO_SCHEDULE},
+    {"ring-shm", &ring_shm, NO_SCHEDULE},
+    {"library", &library_mpi, NO_SCHEDULE},
+    {"openmpi", NULL, NO_SCHEDULE},
+    {"linear-tcp", &ring_tcp, SCHEDULE_LINEAR},
+    {"tree-tcp", &ring_tcp, SCHEDULE_TREE},
+    {"chain-tcp", &ring_tcp, SCHEDULE_CHAIN},
+    {"linear-shm", &ring_shm, SCHEDULE_LINEAR},
+    {"tree-shm", &ring_shm, SCHEDULE_TREE},
+    {"chain-shm", &ring_shm, SCHEDULE_CHAIN},
+    {"linear-mpi", &library_mpi, SCHEDULE_LINEAR},
+    {"tree-mpi", &library_mpi, SCHEDULE_TREE},
+    {"chain-mpi", &library_mpi, SCHEDULE_CHAIN},
 };
 
-#define WHOLE 0, 1, "algbw"
-#define SHARE 1, 0, "algbw x (n-1)/n"
-#define TWICE 2, 0, "algbw x 2(n-1)/n"
-
 const struct collect_facts collect_facts[COLLECT_VERBS] = {
-    [COLLECT_ALL_REDUCE] = {GROUP_ALL_REDUCE, NO_SCHEDULE, false, TWICE},
-    [COLLECT_REDUCE_SCATTER] = {GROUP_REDUCE_SCATTER, NO_SCHEDULE, true, SHARE},
-    [COLLECT_ALL_GATHER] = {GROUP_ALL_GATHER, NO_SCHEDULE, true, SHARE},
-    [COLLECT_BROADCAST] = {GROUP_BROADCAST, SCHEDULE_BROADCAST, false, WHOLE},
-    [COLLECT_REDUCE] = {GROUP_REDUCE, SCHEDULE_REDUCE, false, WHOLE},
-    [COLLECT_SCATTER] = {GROUP_VERBS, SCHEDULE_SCATTER, true, SHARE},
-    [COLLECT_GATHER] = {GROUP_VERBS, SCHEDULE_GATHER, true, SHARE},
-    [COLLECT_ALL_TO_ALL] = {GROUP_ALL_TO_ALL, NO_SCHEDULE, true, SHARE},
-    [COLLECT_SENDRECV] = {GROUP_SEND, NO_SCHEDULE, false, WHOLE},
+    [COLLECT_ALL_REDUCE] = {GROUP_ALL_REDUCE, NO_SCHEDULE, COLLECT_TWICE},
+    [COLLECT_REDUCE_SCATTER] = {GROUP_REDUCE_SCATTER, NO_SCHEDULE,
+                                COLLECT_PARTS},
+    [COLLECT_ALL_GATHER] = {GROUP_ALL_GATHER, NO_SCHEDULE, COLLECT_PARTS},
+    [COLLECT_BROADCAST] = {GROUP_BROADCAST, SCHEDULE_BROADCAST, COLLECT_WHOLE},
+    [COLLECT_REDUCE] = {GROUP_REDUCE, SCHEDULE_REDUCE, COLLECT_WHOLE},
+    [COLLECT_SCATTER] = {GROUP_VERBS, SCHEDULE_SCATTER, COLLECT_PARTS},
+    [COLLECT_GATHER] = {GROUP_VERBS, SCHEDULE_GATHER, COLLECT_PARTS},
+    [COLLECT_ALL_TO_ALL] = {GROUP_ALL_TO_ALL, NO_SCHEDULE, COLLECT_PARTS},
+    [COLLECT_SENDRECV] = {GROUP_SEND, NO_SCHEDULE, COLLECT_WHOLE},
 };
 
 bool collect_has(int row, enum collect_verb v)
@@ -69,17 +66,18 @@ size_t collect_elements(enum collect_verb v, size_t n, int world)
 {
     size_t w = (size_t)world;
     n = n < w ? w : n;
-    return collect_facts[v].parts ? n / w * w : n;
+    return collect_facts[v].bus == COLLECT_PARTS ? n / w * w : n;
 }
 
 size_t collect_count(enum collect_verb v, size_t n, int world)
 {
-    return collect_facts[v].parts ? n / (size_t)world : n;
+    return collect_facts[v].bus == COLLECT_PARTS ? n / (size_t)world : n;
 }
 
 double collect_factor(enum collect_verb v, int world)
 {
-    return collect_facts[v].share * (world - 1) / world + collect_facts[v].once;
+    double times = collect_facts[v].bus;
+    return times > 0 ? times * (world - 1) / world : 1;
 }
 
 // ---- the command line
@@ -153,7 +151,8 @@ static int choose_mpi(struct collect_plan *p, bool launched)
 {
     bool all = !strcmp(p->rows_text, "all");
     for (int i = 0; i < COLLECT_ROWS && !launched; i++) {
-        if (!collect_rows[i].mpi || !p->use[i])
+        const struct group_ops *carrier = collect_rows[i].carrier;
+        if (!p->use[i] || (carrier && carrier != &library_mpi))
             continue;
         if (!all)
             return fail("rows=%s: %s requires MPI; try: lockstep bench collect "

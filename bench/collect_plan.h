@@ -25,19 +25,24 @@ enum { COLLECT_ROWS = 13, COLLECT_ROUNDS = 101, NO_SCHEDULE = -1 };
 // A carrier, and the algorithm of its verbs.
 struct collect_row {
     const char *name;
-    const struct group_ops *carrier; // NULL: MPI's own blocking call
+    const struct group_ops *carrier; // NULL: MPI's own blocking call. It and
+                                     // library_mpi run only under mpirun
     int algorithm; // enum schedule_algorithm, by the carrier's sends and
                    // receives; or NO_SCHEDULE: the carrier's own verb
-    bool mpi;      // only under mpirun
+};
+
+// The formula of busbw. COLLECT_PARTS: every member has a part of the vector.
+enum collect_bus {
+    COLLECT_WHOLE, // algbw
+    COLLECT_PARTS, // algbw (n-1)/n
+    COLLECT_TWICE  // algbw 2(n-1)/n
 };
 
 // What is known of a verb, besides its name.
 struct collect_facts {
     enum group_verb verb; // of group.h; GROUP_VERBS: none
     int op;               // enum schedule_op; or NO_SCHEDULE: none
-    bool parts;           // every member has a part of the vector
-    double share, once;   // busbw / algbw: share (n-1)/n + once
-    const char *formula;  // the same as text
+    enum collect_bus bus;
 };
 
 extern const struct collect_row collect_rows[COLLECT_ROWS];

@@ -3,14 +3,70 @@
 
 #include "bench/collective.h"
 
-#include "bench/mpi_calls.h"
+#include "bench/workers.h"
 
+#include "base/base.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
 #include "device/vector.h"
 #include "horovod_ring/carriers.h"
+#include "message/mpi_call.h"
+#include "telemetry/align.h"
 
-enum { ROOT = 0, DEPTH = 4, GRAIN = 1, UNTOUCHED = -1000 };
+#include <limits.h>
+#include <sched.h>
+
+enum { ROOT = 0, DEPTH = 4, GRAIN = 1, UNTOUCHED = -1000, TAG = 1 };
+
+// ---- a common start
+//
+// Members leave a barrier tens of microseconds apart. A small message takes
+// less time than that, so it could arrive before its receiver has begun. So
+// worker 0 names a moment in the future, and everybody waits for it. On one
+// host all members read the same clock. On several hosts the clocks' offsets
+// are found with barriers.
+
+enum { ROUNDS = 9, AHEAD_NS = 300000 };
+
+struct clocks { // of one member
+    uint64_t host;
+    struct align_round rounds[ROUNDS];
+};
+
+static int compare_clocks(struct collective *c)
+{
+    struct clocks mine = {.host = align_host()};
+    struct align found = {0};
+    struct clocks *all = mem_alloc((size_t)c->cluster->world, sizeof *all);
+    int rc = all ? 0 : -1;
+    for (int i = 0; !rc && i < ROUNDS; i++) {
+        mine.rounds[i].entered_ns = now_ns();
+        rc = cluster_barrier(c->cluster);
+        mine.rounds[i].left_ns = now_ns();
+    }
+    if (!rc)
+        rc = cluster_allgather(c->cluster, &mine, all, sizeof mine);
+    if (!rc && (!mine.host || mine.host != all[0].host))
+        rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &found);
+    c->offset_ns = found.offset_ns;
+    mem_free(all);
+    return rc;
+}
+
+// Returns at the moment, or later on a member that did not get a core in time.
+static int wait_for_start(struct collective *c)
+{
+    uint64_t at;
+    if (cluster_barrier(c->cluster)) // nobody gets `at` too late
+        return -1;
+    at = now_ns() + AHEAD_NS;
+    if (cluster_bcast(c->cluster, &at, sizeof at))
+        return -1;
+    c->start_ns = at + (uint64_t)c->offset_ns;
+    while (now_ns() < c->start_ns)
+        sched_yield();
+    return 0;
+}
 
 // ---- open and close
 
@@ -49,7 +105,7 @@ int collective_open(struct collective *c, const struct collect_plan *plan,
                     struct cluster *cluster, size_t most)
 {
     *c = (struct collective){.plan = plan, .cluster = cluster, .most = most};
-    if (start_open(&c->start, cluster) || device_open(&c->dev, "cpu"))
+    if (compare_clocks(c) || device_open(&c->dev, "cpu"))
         return -1;
     c->own = device_alloc_shared(c->dev, 2 * most, sizeof *c->own);
     if (!c->own)
@@ -142,12 +198,78 @@ static int run_verb(struct collective *c, struct group *g,
     return rc ? -1 : group_await(g, ticket);
 }
 
+static void sendrecv(float *own, float *received, int n, int rank, int world)
+{
+    int right = (rank + 1) % world, left = (rank + world - 1) % world;
+    MPI(MPI_Sendrecv(own, n, MPI_FLOAT, right, TAG, received, n, MPI_FLOAT,
+                     left, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
+static void all_to_all(float *own, float *received, int part, int world)
+{
+    int counts[WORKERS_MOST], at[WORKERS_MOST];
+    CHECK(world <= WORKERS_MOST);
+    for (int r = 0; r < world; r++) {
+        counts[r] = part;
+        at[r] = r * part;
+    }
+    MPI(MPI_Alltoallv(own, counts, at, MPI_FLOAT, received, counts, at,
+                      MPI_FLOAT, MPI_COMM_WORLD));
+}
+
+// Calls MPI's own blocking function for a verb, in place where MPI can.
+// sendrecv, all_to_all and reduce_scatter receive into c->received. An MPI
+// error ends the job.
+static void mpi_call(const struct collective *c, enum collect_verb verb,
+                     size_t n)
+{
+    const MPI_Comm all = MPI_COMM_WORLD;
+    int rank = c->cluster->rank, world = c->cluster->world;
+    float *own = c->own, *received = c->received;
+    int count = (int)n, part = count / world;
+    float *mine = own + (size_t)rank * (size_t)part;
+    float *sum = received + (size_t)rank * (size_t)part;
+    bool root = rank == ROOT;
+    CHECK(n <= INT_MAX);
+    switch (verb) {
+    case COLLECT_ALL_REDUCE:
+        MPI(MPI_Allreduce(MPI_IN_PLACE, own, count, MPI_FLOAT, MPI_SUM, all));
+        break;
+    case COLLECT_REDUCE_SCATTER:
+        MPI(MPI_Reduce_scatter_block(own, sum, part, MPI_FLOAT, MPI_SUM, all));
+        break;
+    case COLLECT_ALL_GATHER:
+        MPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_FLOAT, own, part, MPI_FLOAT,
+                          all));
+        break;
+    case COLLECT_BROADCAST:
+        MPI(MPI_Bcast(own, count, MPI_FLOAT, ROOT, all));
+        break;
+    case COLLECT_REDUCE:
+        MPI(MPI_Reduce(root ? MPI_IN_PLACE : own, root ? own : NULL, count,
+                       MPI_FLOAT, MPI_SUM, ROOT, all));
+        break;
+    case COLLECT_SCATTER:
+        MPI(MPI_Scatter(own, part, MPI_FLOAT, root ? MPI_IN_PLACE : mine, part,
+                        MPI_FLOAT, ROOT, all));
+        break;
+    case COLLECT_GATHER:
+        MPI(MPI_Gather(root ? MPI_IN_PLACE : mine, part, MPI_FLOAT, own, part,
+                       MPI_FLOAT, ROOT, all));
+        break;
+    case COLLECT_ALL_TO_ALL:
+        all_to_all(own, received, part, world);
+        break;
+    default:
+        sendrecv(own, received, count, rank, world);
+    }
+}
+
 static int run(struct collective *c, int row, enum collect_verb verb, size_t n)
 {
     struct group *g = c->groups[row];
     if (!g) {
-        mpi_call(verb, c->own, c->received, n, c->cluster->rank,
-                 c->cluster->world);
+        mpi_call(c, verb, n);
         return 0;
     }
     if (collect_rows[row].algorithm == NO_SCHEDULE)
@@ -259,10 +381,10 @@ int collective_time(struct collective *c, int row, enum collect_verb verb,
                     size_t n, double *seconds)
 {
     fill(c, n);
-    if (start_wait(&c->start))
+    if (wait_for_start(c))
         return -1;
     int rc = run(c, row, verb, n);
-    *seconds = start_seconds(&c->start);
+    *seconds = (double)(now_ns() - c->start_ns) * 1e-9;
     return rc;
 }
 

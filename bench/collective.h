@@ -6,7 +6,6 @@
 #pragma once
 
 #include "bench/collect_plan.h"
-#include "bench/start.h"
 
 struct cluster;
 struct device;
@@ -16,7 +15,8 @@ struct collective {
     const struct collect_plan *plan;
     struct cluster *cluster;
     struct device *dev;
-    struct start start;
+    int64_t offset_ns; // this member's clock minus worker 0's
+    uint64_t start_ns; // when the present call begins, by this member's clock
     float *own, *received; // `most` elements each, consecutive
     size_t most;
     struct group *groups[COLLECT_ROWS]; // rows of one carrier share a group

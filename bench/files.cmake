@@ -116,8 +116,8 @@ endif()
 set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
 
 add_executable(collect_perf bench/collect_perf.c bench/collect_plan.c
-                            bench/collective.c bench/mpi_calls.c bench/table.c
-                            bench/start.c bench/workers.c bench/openmpi.c)
+                            bench/collective.c bench/table.c bench/workers.c
+                            bench/openmpi.c)
 target_link_libraries(collect_perf PRIVATE textbook allreduce horovod_ring sync
                                            cluster_mpi cluster_zmq telemetry
                                            config device)

@@ -81,8 +81,8 @@ lockstep_says(squeeze_perf 0
               peer_python=${CMAKE_SOURCE_DIR}/tests/fake_torch_python.sh)
 
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/workers.c
-                         bench/tested.c bench/servers.c bench/echo.c bench/loop.c
-                         bench/openmpi.c bench/host_memory.c bench/table.c)
+                         bench/tested.c bench/echo.c bench/loop.c bench/openmpi.c
+                         bench/table.c)
 target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
                                         cluster_zmq netns sync)
 # Small sizes only: sync_perf runs and no result is wrong.

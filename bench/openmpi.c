@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -51,26 +52,19 @@ static const int tuned[] = {
     [ALGORITHM_DOUBLING] = 3, [ALGORITHM_RING] = 4,    [ALGORITHM_HALVING] = 6,
 };
 
-static int open_by(struct sync *s, int algorithm, int segment)
+static int openmpi_open(struct sync *s)
 {
     struct openmpi *m = s->state;
-    if (choose(algorithm, segment))
+    const struct sync_settings *set = s->job.settings;
+    bool segments = backend_reads(s->job.backend, "slice_kb");
+    if (segments ? choose(SEGMENTED_RING, set->slice_kb * 1024)
+                 : choose(tuned[set->algorithm], 0))
         return -1;
     if (s->job.n > INT_MAX)
         return fail("openmpi: %zu elements are more than %d", s->job.n,
                     INT_MAX);
     m->open = !MPI_Comm_dup(MPI_COMM_WORLD, &m->comm);
     return m->open ? choose(0, 0) : fail("openmpi: no communicator left");
-}
-
-static int openmpi_open(struct sync *s)
-{
-    return open_by(s, tuned[s->job.settings->algorithm], 0);
-}
-
-static int segments_open(struct sync *s)
-{
-    return open_by(s, SEGMENTED_RING, s->job.settings->slice_kb * 1024);
 }
 
 static int openmpi_step(struct sync *s, const struct sync_in *in,
@@ -98,13 +92,6 @@ static void openmpi_close(struct sync *s)
 const struct sync_ops sync_openmpi = {
     .state_size = sizeof(struct openmpi),
     .open = openmpi_open,
-    .step = openmpi_step,
-    .close = openmpi_close,
-};
-
-const struct sync_ops sync_openmpi_segments = {
-    .state_size = sizeof(struct openmpi),
-    .open = segments_open,
     .step = openmpi_step,
     .close = openmpi_close,
 };

@@ -37,10 +37,9 @@
 //                of the median
 //
 // If ring-shm runs, one more table gives its share of the memory's bandwidth,
-// which plain loops measure in the same run (host_memory.h). Gloo is measured
+// which plain loops measure in the same run. Gloo is measured
 // by tests/oracle/gloo_allreduce.py, since in Debian only PyTorch contains it.
 
-#include "bench/host_memory.h"
 #include "bench/openmpi.h"
 #include "bench/sync_plan.h"
 #include "bench/tested.h"
@@ -64,6 +63,69 @@ struct cell {         // one backend at one size, all workers together
 
 enum { MEMORY = PLAN_ROWS, CELLS }; // MEMORY is no row: the memory's limit
 
+// ---- the best rate of this machine's memory, with an all-reduce's accesses
+//
+// An all-reduce of S bytes in one pass reads and writes every worker's vector
+// once: each worker reads S bytes and writes S bytes. Here every worker moves
+// as many bytes in the simplest loop, s = x + y; x = s; y = s, over two vectors
+// of its own of S/2 bytes each. All workers do this at once.
+
+struct memory {
+    float *x, *y;
+    size_t n; // of each
+};
+
+// For an all-reduce of `count` elements.
+static int memory_open(struct memory *m, size_t count)
+{
+    *m = (struct memory){.n = (count + 1) / 2};
+    m->x = mem_alloc(m->n, sizeof *m->x);
+    m->y = mem_alloc(m->n, sizeof *m->y);
+    return m->x && m->y ? 0 : -1;
+}
+
+static void memory_close(struct memory *m)
+{
+    mem_free(m->x);
+    mem_free(m->y);
+    *m = (struct memory){0};
+}
+
+// As backward would.
+static void memory_fill(struct memory *m)
+{
+    memset(m->x, 0, m->n * sizeof *m->x);
+    memset(m->y, 0, m->n * sizeof *m->y);
+}
+
+static void memory_run(struct memory *m)
+{
+    float *restrict x = m->x, *restrict y = m->y;
+#pragma omp parallel for simd schedule(static)
+    for (size_t i = 0; i < m->n; i++) {
+        float s = x[i] + y[i];
+        x[i] = s;
+        y[i] = s;
+    }
+}
+
+static int memory_time(struct memory *m, struct cluster *cluster, int count,
+                       double *seconds)
+{
+    *seconds = 0;
+    for (int k = 0; k < count; k++) {
+        memory_fill(m);
+        if (cluster_barrier(cluster))
+            return -1;
+        uint64_t start = now_ns();
+        memory_run(m);
+        if (cluster_barrier(cluster)) // all workers load the memory at once
+            return -1;
+        *seconds += (double)(now_ns() - start) * 1e-9 / count;
+    }
+    return 0;
+}
+
 // ---- all backends at one size
 
 static size_t bucket_elements(const struct sync_plan *p, size_t n)
@@ -86,23 +148,6 @@ static int open_all(const struct sync_plan *p, struct arena *a,
     return 0;
 }
 
-static int run_memory(struct memory *m, struct cluster *cluster, int count,
-                      double *seconds)
-{
-    *seconds = 0;
-    for (int k = 0; k < count; k++) {
-        memory_fill(m);
-        if (cluster_barrier(cluster))
-            return -1;
-        uint64_t start = now_ns();
-        memory_run(m);
-        if (cluster_barrier(cluster)) // all workers load the memory at once
-            return -1;
-        *seconds += (double)(now_ns() - start) * 1e-9 / count;
-    }
-    return 0;
-}
-
 // The backends alternate, because a machine's speed drifts.
 static int run_rounds(const struct sync_plan *p, struct tested *e,
                       struct memory *m, struct cell *cells,
@@ -118,7 +163,7 @@ static int run_rounds(const struct sync_plan *p, struct tested *e,
                 return -1;
             times[i][round] = (c->seconds - before) / each;
         }
-        if (run_memory(m, e->arena->cluster, each, &times[MEMORY][round]))
+        if (memory_time(m, e->arena->cluster, each, &times[MEMORY][round]))
             return -1;
     }
     return 0;

@@ -37,30 +37,14 @@ static const struct backend segments = {.name = "openmpi",
                                         .traffic = TRAFFIC_RING};
 
 static const struct row peers[] = {
-    {.name = "zmq-echo", .backend = &echo, .ops = &sync_echo},
-    {.name = "zmq-echos", .backend = &echos, .ops = &sync_echo},
-    {.name = "loop", .backend = &loop, .ops = &sync_loop},
-    {.name = "mpi", .backend = &openmpi, .ops = &sync_openmpi, .mpi = true},
-    {.name = "mpi-doubling",
-     .backend = &openmpi,
-     .ops = &sync_openmpi,
-     .mpi = true,
-     .algorithm = ALGORITHM_DOUBLING},
-    {.name = "mpi-ring",
-     .backend = &openmpi,
-     .ops = &sync_openmpi,
-     .mpi = true,
-     .algorithm = ALGORITHM_RING},
-    {.name = "mpi-segments",
-     .backend = &segments,
-     .ops = &sync_openmpi_segments,
-     .mpi = true,
-     .slice_kb = 1024},
-    {.name = "mpi-halving",
-     .backend = &openmpi,
-     .ops = &sync_openmpi,
-     .mpi = true,
-     .algorithm = ALGORITHM_HALVING},
+    {"zmq-echo", &echo, .ops = &sync_echo},
+    {"zmq-echos", &echos, .ops = &sync_echo},
+    {"loop", &loop, .ops = &sync_loop},
+    {"mpi", &openmpi, .ops = &sync_openmpi},
+    {"mpi-doubling", &openmpi, &sync_openmpi, .algorithm = ALGORITHM_DOUBLING},
+    {"mpi-ring", &openmpi, &sync_openmpi, .algorithm = ALGORITHM_RING},
+    {"mpi-segments", &segments, &sync_openmpi, .slice_kb = 1024},
+    {"mpi-halving", &openmpi, &sync_openmpi, .algorithm = ALGORITHM_HALVING},
 };
 
 enum { PEERS = sizeof peers / sizeof *peers };
@@ -108,8 +92,11 @@ static void add_rows(struct sync_plan *p)
         else
             add_row(p, &r);
     }
-    for (int i = 0; i < PEERS; i++)
-        add_row(p, &peers[i])->peer = true;
+    for (int i = 0; i < PEERS; i++) {
+        struct row *r = add_row(p, &peers[i]);
+        r->peer = true;
+        r->mpi = r->ops == &sync_openmpi;
+    }
 }
 
 // ---- the command line

@@ -13,8 +13,8 @@ enum { PLAN_ROWS = 40, PLAN_ROUNDS = 101 };
 struct row {
     char name[32]; // of the backend, and "-CARRIER" except for its last carrier
     const struct backend *backend; // of the table, or a peer's own
-    bool peer;                     // gets only the settings written for its row
     const struct sync_ops *ops;
+    bool peer;                       // gets only the settings of its row
     const struct group_ops *carrier; // NULL: it needs none
     bool mpi;                        // only under mpirun
     enum algorithm algorithm;        // a fixed setting of this row, or 0

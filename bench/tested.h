@@ -16,7 +16,7 @@ enum { TESTED_BUCKETS = 4096 };
 
 struct backend;
 struct group_ops;
-struct servers;
+struct served;
 
 // All backends tested at one size share this.
 struct arena {
@@ -33,7 +33,7 @@ struct arena {
 
 struct tested {
     struct arena *arena;
-    struct servers *servers; // in this worker's process; NULL: none
+    struct served *served; // the server in this worker's process; NULL: none
     struct sync_settings settings;
     struct sync *sync;
     int steps;

@@ -19,13 +19,15 @@
 #include "bench/bound.h"
 
 #include "base/base.h"
+#include "base/library.h"
 #include "base/median.h"
-#include "bench/openblas.h"
 #include "model/cpu/onednn.h"
 #include "model/cpu/product.h"
 
+#include <dlfcn.h>
 #include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DNNL(call) CHECK((call) == dnnl_success)
@@ -34,32 +36,117 @@ enum { TRIES = 3, ARGS = ONEDNN_ARGS - 1, MAX_LOGITS = 16 << 20 };
 
 enum { ONE = 0x3f80 }; // 1 in bf16; written twice, about 1 in fp32
 
-enum call {
-    SGEMM,
-    SGEMM_TRANSPOSED,
-    OPENBLAS,
-    OPENBLAS_TRANSPOSED,
-    MATMUL,
-    MATMUL_TRANSPOSED,
-    MATMUL_B,
-    MATMUL_AB,
-    CALLS
+// ---- OpenBLAS, loaded by name: Lockstep builds and runs without it
+
+struct openblas {
+    void *library;
+    // cblas_sgemm(): order, factors transposed or not, m, n, k, alpha, a and
+    // its leading dimension, b, beta, out
+    void (*sgemm)(int, int, int, int, int, int, float, const float *, int,
+                  const float *, int, float, float *, int);
+    const char *core; // the processor whose kernels it uses
 };
 
-static const char *const call_name[CALLS] = {
-    [SGEMM] = "sgemm",
-    [SGEMM_TRANSPOSED] = "sgemm, a transposed",
-    [OPENBLAS] = "OpenBLAS",
-    [OPENBLAS_TRANSPOSED] = "OpenBLAS, a transposed",
-    [MATMUL] = "matmul",
-    [MATMUL_TRANSPOSED] = "matmul, a transposed",
-    [MATMUL_B] = "matmul, b packed",
-    [MATMUL_AB] = "matmul, both packed",
+// Constants of cblas.h. OPENMP is what openblas_get_parallel() returns if
+// OpenBLAS was built with OpenMP.
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112, OPENMP = 2 };
+
+static const char openblas_name[] = "libopenblas.so.0";
+
+// oneDNN's names of instruction sets are those of x86.
+#if defined(__x86_64__)
+static void choose_kernels(void)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    unsigned wide = dnnl_cpu_isa_avx512_core, narrow = dnnl_cpu_isa_avx2;
+    if ((isa & wide) == wide)
+        setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+    else if ((isa & narrow) == narrow)
+        setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+}
+#else
+static void choose_kernels(void)
+{
+}
+#endif
+
+static void openblas_close(struct openblas *b)
+{
+    if (b->library)
+        dlclose(b->library);
+    *b = (struct openblas){0};
+}
+
+// Loads the library for this many threads. Returns 0, or -1 after fail() if
+// there is none. The environment variable OPENBLAS_CORETYPE can choose the
+// kernels. Without it, the kernels are those of the instruction set that oneDNN
+// uses, because OpenBLAS 0.3.21 takes the kernels of a Pentium 4 on a processor
+// that it does not know.
+static int openblas_open(struct openblas *b, int threads)
+{
+    *b = (struct openblas){0};
+    choose_kernels(); // before dlopen(): OpenBLAS reads the variable there
+    b->library = dlopen(openblas_name, RTLD_NOW | RTLD_LOCAL);
+    if (!b->library)
+        return fail("%s; try: apt-get install libopenblas0-openmp", dlerror());
+    void (*set_threads)(int);
+    int (*parallel)(void);
+    char *(*core)(void);
+    library_find(b->library, "openblas_get_parallel", &parallel);
+    if (library_find(b->library, "cblas_sgemm", &b->sgemm) ||
+        library_find(b->library, "openblas_set_num_threads", &set_threads) ||
+        library_find(b->library, "openblas_get_corename", &core)) {
+        openblas_close(b);
+        return fail("%s: has no cblas_sgemm; try: apt-get install "
+                    "libopenblas0-openmp",
+                    openblas_name);
+    }
+    // OpenBLAS's own threads, which are not OpenMP's, would spin after each
+    // product and slow down our threads.
+    if (threads > 1 && parallel && parallel() != OPENMP) {
+        openblas_close(b);
+        return fail("%s: not its OpenMP build; try: apt-get install "
+                    "libopenblas0-openmp",
+                    openblas_name);
+    }
+    set_threads(threads);
+    b->core = core();
+    return 0;
+}
+
+// out (m, n) = left (m, k) right (k, n), row-major and contiguous. With `ta`,
+// left is stored (k, m). With `tb`, right is stored (n, k).
+static void openblas_run(const struct openblas *b, bool ta, bool tb, int m,
+                         int n, int k, const float *left, const float *right,
+                         float *out)
+{
+    b->sgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, m, n,
+             k, 1, left, ta ? m : k, right, tb ? k : n, 0, out, n);
+}
+
+// ---- the calls that are tried
+
+static const struct call {
+    const char *name;
+    enum { SGEMM, OPENBLAS, MATMUL } by; // MATMUL: a primitive
+    bool transposed;         // factor a, stored (k, m), is transposed before
+    bool a_packed, b_packed; // before, as the primitive prefers
+} calls[] = {
+    {"sgemm", .by = SGEMM},
+    {"sgemm, a transposed", .by = SGEMM, .transposed = true},
+    {"OpenBLAS", .by = OPENBLAS},
+    {"OpenBLAS, a transposed", .by = OPENBLAS, .transposed = true},
+    {"matmul", .by = MATMUL},
+    {"matmul, a transposed", .by = MATMUL, .transposed = true},
+    {"matmul, b packed", .by = MATMUL, .b_packed = true},
+    {"matmul, both packed", .by = MATMUL, .a_packed = true, .b_packed = true},
 };
+
+enum { CALLS = sizeof calls / sizeof *calls };
 
 struct product {
     struct bound_product is;
-    enum call call;
+    const struct call *call;
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t args[ONEDNN_ARGS];
     float *a, *b, *out; // for sgemm; primitives have their own
@@ -91,30 +178,11 @@ static void add_linear(struct bound *f, const char *const names[3], int ins,
                        int outs)
 {
     int rows = f->is.batch * f->is.tokens, L = f->is.config.layers;
-    add(f, (struct bound_product){.name = names[0],
-                                  .batch = 1,
-                                  .m = rows,
-                                  .n = outs,
-                                  .k = ins,
-                                  .count = L,
-                                  .share = 1});
-    add(f, (struct bound_product){.name = names[1],
-                                  .batch = 1,
-                                  .m = rows,
-                                  .n = ins,
-                                  .k = outs,
-                                  .tb = true,
-                                  .count = L,
-                                  .share = 1});
-    add(f, (struct bound_product){.name = names[2],
-                                  .batch = 1,
-                                  .m = ins,
-                                  .n = outs,
-                                  .k = rows,
-                                  .ta = true,
-                                  .out_fp32 = true,
-                                  .count = L,
-                                  .share = 1});
+    add(f, (struct bound_product){names[0], rows, outs, ins, L, 1, .share = 1});
+    add(f, (struct bound_product){names[1], rows, ins, outs, L, 1, .share = 1,
+                                  .tb = true});
+    add(f, (struct bound_product){names[2], ins, outs, rows, L, 1, .share = 1,
+                                  .ta = true, .out_fp32 = true});
 }
 
 // Q K' and P V, and the two gradients of each. S and dP have the same shapes, O
@@ -123,24 +191,15 @@ static void add_linear(struct bound *f, const char *const names[3], int ins,
 static void add_attention(struct bound *f)
 {
     const struct model_config *g = &f->is.config;
-    int T = f->is.tokens, D = g->channels / g->heads, L = g->layers;
-    struct bound_product p = {.name = "attention S, dP",
-                              .batch = f->is.batch * g->heads,
-                              .m = T,
-                              .n = T,
-                              .k = D,
-                              .tb = true,
-                              .count = 2 * L,
-                              .share = (T + 1) / (2.0 * T)};
-    add(f, p);
-    p.name = "attention O, dQ";
-    p.n = D;
-    p.k = T;
-    p.tb = false;
-    add(f, p);
-    p.name = "attention dK, dV";
-    p.ta = true;
-    add(f, p);
+    int T = f->is.tokens, D = g->channels / g->heads, count = 2 * g->layers;
+    int batch = f->is.batch * g->heads;
+    double half = (T + 1) / (2.0 * T);
+    add(f, (struct bound_product){"attention S, dP", T, T, D, count, batch,
+                                  half, .tb = true});
+    add(f, (struct bound_product){"attention O, dQ", T, D, T, count, batch,
+                                  .share = half});
+    add(f, (struct bound_product){"attention dK, dV", T, D, T, count, batch,
+                                  half, .ta = true});
 }
 
 // With a large vocabulary the head is computed in slices of rows, as model/
@@ -152,34 +211,11 @@ static void add_head(struct bound *f)
     while ((size_t)rows / count * V > MAX_LOGITS && rows % (2 * count) == 0)
         count *= 2;
     rows /= count;
-    struct bound_product p = {.name = "head",
-                              .batch = 1,
-                              .m = rows,
-                              .n = V,
-                              .k = C,
-                              .tb = true,
-                              .out_fp32 = true,
-                              .count = count,
-                              .share = 1};
-    add(f, p);
-    p = (struct bound_product){.name = "head dX",
-                               .batch = 1,
-                               .m = rows,
-                               .n = C,
-                               .k = V,
-                               .count = count,
-                               .share = 1};
-    add(f, p);
-    p = (struct bound_product){.name = "head dW",
-                               .batch = 1,
-                               .m = V,
-                               .n = C,
-                               .k = rows,
-                               .ta = true,
-                               .out_fp32 = true,
-                               .count = count,
-                               .share = 1};
-    add(f, p);
+    add(f, (struct bound_product){"head", rows, V, C, count, 1, .share = 1,
+                                  .tb = true, .out_fp32 = true});
+    add(f, (struct bound_product){"head dX", rows, C, V, count, 1, .share = 1});
+    add(f, (struct bound_product){"head dW", V, C, rows, count, 1, .share = 1,
+                                  .ta = true, .out_fp32 = true});
 }
 
 static void list_products(struct bound *f)
@@ -211,24 +247,6 @@ static float *floats(size_t n)
     return p;
 }
 
-// Whether factor a, which is stored (k, m), is transposed before the call.
-static bool is_transposed(enum call call)
-{
-    return call == SGEMM_TRANSPOSED || call == OPENBLAS_TRANSPOSED ||
-           call == MATMUL_TRANSPOSED;
-}
-
-static bool is_openblas(enum call call)
-{
-    return call == OPENBLAS || call == OPENBLAS_TRANSPOSED;
-}
-
-// Whether the call is a function, not a primitive.
-static bool is_sgemm(enum call call)
-{
-    return call == SGEMM || call == SGEMM_TRANSPOSED || is_openblas(call);
-}
-
 static void open_sgemm(struct product *p)
 {
     size_t m = p->is.m, n = p->is.n, k = p->is.k, batch = p->is.batch;
@@ -244,7 +262,7 @@ static void run_sgemm(const struct bound *f, struct product *p)
     for (size_t i = 0; i < (size_t)is->batch; i++) {
         const float *a = p->a + i * m * k, *b = p->b + i * k * n;
         float *out = p->out + i * m * n;
-        if (is_openblas(p->call))
+        if (p->call->by == OPENBLAS)
             openblas_run(&f->openblas, is->ta, is->tb, is->m, is->n, is->k, a,
                          b, out);
         else
@@ -262,14 +280,14 @@ static bool in_fp32(const struct bound *f)
 }
 
 // Opens a matmul primitive. Returns false if the library has none for it.
-static bool open_matmul(struct bound *f, struct product *p, enum call call)
+static bool open_matmul(struct bound *f, struct product *p)
 {
     const struct bound_product *is = &p->is;
     dnnl_data_type_t type = in_fp32(f) ? dnnl_f32 : dnnl_bf16;
-    bool both = call == MATMUL_AB;
+    const struct call *call = p->call;
     const struct onednn_matmul matmul = {
-        .a = {is->batch, is->m, is->k, is->ta, type, both},
-        .b = {is->batch, is->k, is->n, is->tb, type, both || call == MATMUL_B},
+        .a = {is->batch, is->m, is->k, is->ta, type, call->a_packed},
+        .b = {is->batch, is->k, is->n, is->tb, type, call->b_packed},
         .out = {is->batch, is->m, is->n, false, is->out_fp32 ? dnnl_f32 : type,
                 false},
         .memory = DNNL_MEMORY_ALLOCATE,
@@ -285,17 +303,16 @@ static bool open_matmul(struct bound *f, struct product *p, enum call call)
     return n > 0;
 }
 
-static bool open_call(struct bound *f, struct product *p, enum call call)
+static bool open_call(struct bound *f, struct product *p,
+                      const struct call *call)
 {
     p->call = call;
-    if (is_transposed(call)) {
-        if (!p->is.ta)
-            return false;
-        p->is.ta = false;
-    }
-    if (!is_sgemm(call))
-        return open_matmul(f, p, call);
-    if (!in_fp32(f) || (is_openblas(call) && !f->openblas.library))
+    if (call->transposed && !p->is.ta)
+        return false;
+    p->is.ta &= !call->transposed;
+    if (call->by == MATMUL)
+        return open_matmul(f, p);
+    if (!in_fp32(f) || (call->by == OPENBLAS && !f->openblas.library))
         return false;
     open_sgemm(p);
     return true;
@@ -311,14 +328,12 @@ static void close_call(struct product *p)
     mem_free(p->a);
     mem_free(p->b);
     mem_free(p->out);
-    p->primitive = NULL;
-    p->a = p->b = p->out = NULL;
 }
 
 static double time_call(struct bound *f, struct product *p)
 {
     double start = workload_clock(f->is.threads);
-    if (is_sgemm(p->call)) {
+    if (p->call->by != MATMUL) {
         run_sgemm(f, p);
     } else {
         DNNL(dnnl_primitive_execute(p->primitive, f->stream, ARGS, p->args));
@@ -330,23 +345,23 @@ static double time_call(struct bound *f, struct product *p)
 static void choose_call(struct bound *f, struct product *p)
 {
     double best = 0;
-    int chosen = -1;
-    for (enum call c = 0; c < CALLS; c++) {
+    const struct call *chosen = NULL;
+    for (int c = 0; c < CALLS; c++) {
         struct product tried = {.is = p->is};
-        if (open_call(f, &tried, c)) {
+        if (open_call(f, &tried, &calls[c])) {
             double least = time_call(f, &tried); // the first also compiles
             for (int i = 0; i < TRIES; i++) {
                 double s = time_call(f, &tried);
                 least = s < least ? s : least;
             }
-            if (chosen < 0 || least < best) {
+            if (!chosen || least < best) {
                 best = least;
-                chosen = (int)c;
+                chosen = &calls[c];
             }
         }
         close_call(&tried);
     }
-    CHECK(chosen >= 0 && open_call(f, p, (enum call)chosen));
+    CHECK(chosen && open_call(f, p, chosen));
     time_call(f, p);
 }
 
@@ -417,47 +432,34 @@ void bound_round(struct bound *f)
     f->update[f->rounds++] = time_streams(f);
 }
 
-struct bound_line bound_line(const struct bound *f, int i)
+static double middle(const double *times, int rounds)
 {
-    const struct product *p = &f->products[i];
-    double v[BOUND_ROUNDS], times = p->is.count * p->is.share;
+    double v[BOUND_ROUNDS];
+    memcpy(v, times, sizeof v);
+    return median(v, rounds);
+}
+
+static struct bound_line line(const struct product *p, int rounds)
+{
+    double cold = middle(p->cold, rounds), hot = middle(p->hot, rounds);
+    double times = p->is.count * p->is.share;
     double flop = 2.0 * p->is.batch * p->is.m * p->is.n * p->is.k;
-    memcpy(v, p->cold, sizeof v);
-    double cold = median(v, f->rounds);
-    memcpy(v, p->hot, sizeof v);
-    double hot = median(v, f->rounds);
     return (struct bound_line){.is = p->is,
-                               .call = call_name[p->call],
+                               .call = p->call->name,
                                .seconds = cold * times,
                                .hot_seconds = hot * times,
                                .gflops = flop / cold * 1e-9,
                                .hot_gflops = flop / hot * 1e-9};
 }
 
-int bound_nlines(const struct bound *f)
+struct bound_times bound_read(const struct bound *f)
 {
-    return f->nproducts;
-}
-
-double bound_products(const struct bound *f)
-{
-    double sum = 0;
-    for (int i = 0; i < f->nproducts; i++)
-        sum += bound_line(f, i).seconds;
-    return sum;
-}
-
-double bound_hot(const struct bound *f)
-{
-    double sum = 0;
-    for (int i = 0; i < f->nproducts; i++)
-        sum += bound_line(f, i).hot_seconds;
-    return sum;
-}
-
-double bound_update(const struct bound *f)
-{
-    double v[BOUND_ROUNDS];
-    memcpy(v, f->update, sizeof v);
-    return median(v, f->rounds);
+    struct bound_times t = {.update = middle(f->update, f->rounds),
+                            .nlines = f->nproducts};
+    for (int i = 0; i < f->nproducts; i++) {
+        t.lines[i] = line(&f->products[i], f->rounds);
+        t.products += t.lines[i].seconds;
+        t.hot += t.lines[i].hot_seconds;
+    }
+    return t;
 }

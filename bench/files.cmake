@@ -1,9 +1,8 @@
 find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
 mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
 # The linker wraps the model's operations, so that layer_perf can time them.
-add_executable(layer_perf bench/layer_perf.c bench/bound.c bench/openblas.c
-                          bench/op_time.c bench/pair.c bench/peer.c
-                          bench/workload.c)
+add_executable(layer_perf bench/layer_perf.c bench/bound.c bench/op_time.c
+                          bench/peer.c bench/workload.c)
 target_link_libraries(layer_perf PRIVATE share model sync optim cluster config device
                                          dnnl OpenMP::OpenMP_C ${CMAKE_DL_LIBS})
 target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run

@@ -14,7 +14,6 @@
 #include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
 #include "model/cuda/product_cuda.h"
-#include "model/cuda/kernels_cuda.h"
 #include "optim/rule.h"
 
 #include <stdio.h>
@@ -169,18 +168,22 @@ static int run_product(struct ops *o)
     return 0;
 }
 
-static int product(struct ops *o, const char *name, const char *what,
-                   struct product_job job)
+static int product(struct ops *o, const char *name, const char *what, int m,
+                   int n, int k, struct product_job job)
 {
     char text[64];
-    double m = job.m, n = job.n, k = job.k, size = (double)o->size;
+    double size = (double)o->size, left = (double)m * k, right = (double)k * n;
+    double out = (double)m * n;
     snprintf(text, sizeof text, "%s%s", name, what);
     o->job = job;
-    return line(o, text, run_product, 2 * m * n * k,
-                (m * k + k * n) * size +
-                    m * n * (job.out_fp32 ? sizeof(float) : size) *
+    o->job.m = m;
+    o->job.n = n;
+    o->job.k = k;
+    return line(o, text, run_product, 2 * out * k,
+                (left + right) * size +
+                    out * (job.out_fp32 ? sizeof(float) : size) *
                         (job.add ? 2 : 1) +
-                    (job.pre ? m * n * size : 0));
+                    (job.pre ? out * size : 0));
 }
 
 // Times y = x W + b and its gradients. With `gelu` the product also computes
@@ -189,74 +192,56 @@ static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
                   bool after_gelu)
 {
     int N = (int)o->rows;
-    struct product_job y = {.m = N,
-                                 .n = outs,
-                                 .k = ins,
-                                 .a = o->x,
-                                 .b = o->w,
-                                 .bias = o->w,
-                                 .epilogue =
-                                     gelu ? EPILOGUE_GELU : EPILOGUE_BIAS,
-                                 .pre = gelu ? o->z : NULL,
-                                 .out = o->y};
-    struct product_job dx = {.m = N,
-                                  .n = ins,
-                                  .k = outs,
-                                  .tb = true,
-                                  .a = o->x,
-                                  .b = o->w,
-                                  .epilogue = after_gelu ? EPILOGUE_DGELU
-                                                         : EPILOGUE_NONE,
-                                  .pre = after_gelu ? o->z : NULL,
-                                  .out = o->y};
-    struct product_job dw = {.m = ins,
-                                  .n = outs,
-                                  .k = N,
-                                  .ta = true,
-                                  .a = o->x,
-                                  .b = o->z,
-                                  .out = o->dw,
-                                  .out_fp32 = true,
-                                  .epilogue = EPILOGUE_BIAS_GRAD,
-                                  .bias_grad = o->f};
-    return product(o, name, gelu ? " and GELU" : "", y) ||
-                   product(o, name,
-                           after_gelu ? ", of input and GELU" : ", of input",
-                           dx) ||
-                   product(o, name, ", of weight and bias", dw)
+    struct product_job y = {.a = o->x,
+                            .b = o->w,
+                            .bias = o->w,
+                            .epilogue = gelu ? EPILOGUE_GELU : EPILOGUE_BIAS,
+                            .pre = gelu ? o->z : NULL,
+                            .out = o->y};
+    struct product_job dx = {.tb = true,
+                             .a = o->x,
+                             .b = o->w,
+                             .epilogue =
+                                 after_gelu ? EPILOGUE_DGELU : EPILOGUE_NONE,
+                             .pre = after_gelu ? o->z : NULL,
+                             .out = o->y};
+    struct product_job dw = {.ta = true,
+                             .a = o->x,
+                             .b = o->z,
+                             .out = o->dw,
+                             .out_fp32 = true,
+                             .epilogue = EPILOGUE_BIAS_GRAD,
+                             .bias_grad = o->f};
+    const char *what = after_gelu ? ", of input and GELU" : ", of input";
+    return product(o, name, gelu ? " and GELU" : "", N, outs, ins, y) ||
+                   product(o, name, what, N, ins, outs, dx) ||
+                   product(o, name, ", of weight and bias", ins, outs, N, dw)
                ? -1
                : 0;
 }
 
 static int head(struct ops *o)
 {
-    struct product_job y = {.m = o->S,
-                                 .n = (int)o->stride,
-                                 .k = o->C,
-                                 .tb = true,
-                                 .a = o->x,
-                                 .b = o->w,
-                                 .out = o->logits,
-                                 .out_row = o->stride};
-    struct product_job dx = {.m = o->S,
-                                  .n = o->C,
-                                  .k = (int)o->stride,
-                                  .a = o->logits,
-                                  .a_row = o->stride,
-                                  .b = o->w,
-                                  .out = o->y};
-    struct product_job dw = {.m = (int)o->stride,
-                                  .n = o->C,
-                                  .k = o->S,
-                                  .ta = true,
-                                  .a = o->logits,
-                                  .a_row = o->stride,
-                                  .b = o->x,
-                                  .out = o->dw,
-                                  .out_fp32 = true,
-                                  .add = true};
-    return product(o, "head", "", y) || product(o, "head", ", of input", dx) ||
-                   product(o, "head", ", of weight", dw)
+    int S = o->S, C = o->C, V = (int)o->stride;
+    struct product_job y = {.tb = true,
+                            .a = o->x,
+                            .b = o->w,
+                            .out = o->logits,
+                            .out_row = o->stride};
+    struct product_job dx = {.a = o->logits,
+                             .a_row = o->stride,
+                             .b = o->w,
+                             .out = o->y};
+    struct product_job dw = {.ta = true,
+                             .a = o->logits,
+                             .a_row = o->stride,
+                             .b = o->x,
+                             .out = o->dw,
+                             .out_fp32 = true,
+                             .add = true};
+    return product(o, "head", "", S, V, C, y) ||
+                   product(o, "head", ", of input", S, C, V, dx) ||
+                   product(o, "head", ", of weight", V, C, S, dw)
                ? -1
                : 0;
 }

@@ -55,12 +55,11 @@ static double time_steps(struct workload *s, int steps)
 {
     static struct device_event ends[MOST_STEPS + 1];
     static double t[MOST_STEPS];
-    double compute, update;
     for (int i = 0; i <= steps; i++)
         if (device_event_open_timed(s->dev, &ends[i]))
             die("%s", fail_message());
     for (int i = -WARM; i <= steps; i++) {
-        workload_step(s, &compute, &update);
+        workload_step(s);
         if (i >= 0)
             device_record(s->dev, &ends[i], DEVICE_COMPUTE);
     }
@@ -197,6 +196,7 @@ int layer_cuda(int nwords, char **words)
                               .tune = plan.tune,
                               .cudnn = plan.cudnn};
     struct model_peak peaks[WAYS];
+    char more[64];
     printf("# %s, compute capability %d.%d, %.0f GB/s by its clocks\n"
            "# %-5s %9s %9s %10s %8s %8s %8s %8s %8s\n",
            cuda_name(d), cuda_capability(d) / 10, cuda_capability(d) % 10,
@@ -217,8 +217,9 @@ int layer_cuda(int nwords, char **words)
             else if (gpu_ops(d, &c, peaks[i].measured))
                 die("%s", fail_message());
         }
+    snprintf(more, sizeof more, "steps=%d", plan.steps);
     if (plan.peers)
-        peer_print_cuda(&c, plan.steps);
+        peer_step(&c, NULL, "gpt2_torch_gpu.py", more);
     device_close(&d);
     return 0;
 }

@@ -14,21 +14,22 @@
 
 #include "base/base.h"
 #include "base/median.h"
+#include "base/process.h"
 #include "bench/bound.h"
 #include "bench/layer_cuda.h"
 #include "bench/op_time.h"
-#include "bench/pair.h"
 #include "bench/peer.h"
 #include "bench/workload.h"
 #include "model/cpu/product.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WARM = 2, TIMED = 3, NAMES = 8 };
+enum { WARM = 2, TIMED = 3, NAMES = 8, PAIR_MOST_S = 3600 };
 
 // In fp32, with one thread: layers, heads, channels, context, vocabulary.
 #define CASE(name, batch, tokens, ...)                                         \
@@ -61,11 +62,11 @@ static double flop_a_step(const struct workload_case *c)
 
 // ---- the times of operations
 
-static void print_bound(const struct bound *f)
+static void print_bound(const struct bound_times *t)
 {
     printf("#   the lower bound, product by product:\n");
-    for (int i = 0; i < bound_nlines(f); i++) {
-        struct bound_line l = bound_line(f, i);
+    for (int i = 0; i < t->nlines; i++) {
+        struct bound_line l = t->lines[i];
         printf("#   %-20s %5d x (%5d x %6d x %6d) %9.2f ms %6.0f GFLOP/s, "
                "in cache %6.0f  %s\n",
                l.is.name, l.is.count, l.is.m, l.is.n, l.is.k, l.seconds * 1e3,
@@ -73,24 +74,22 @@ static void print_bound(const struct bound *f)
     }
 }
 
-static void print_ops(struct workload *s, const struct bound *f)
+static void print_ops(struct workload *s, const struct bound_times *t)
 {
     struct op_time ops[OP_TIMES];
     double compute = 0, update = 0, counted = 0;
     op_time_start(s->is.threads);
     for (int i = 0; i < TIMED; i++) {
-        double c, u;
-        workload_step(s, &c, &u);
-        compute += c;
-        update += u;
+        struct workload_seconds took = workload_step(s);
+        compute += took.compute;
+        update += took.update;
     }
     int n = op_time_read(ops);
     op_time_start(0);
     double whole = compute + update, best = 0;
-    for (int i = 0; i < bound_nlines(f); i++)
-        if (bound_line(f, i).hot_gflops > best)
-            best = bound_line(f, i).hot_gflops;
-    double bandwidth = 28.0 * (double)s->n / bound_update(f) * 1e-9;
+    for (int i = 0; i < t->nlines; i++)
+        best = fmax(best, t->lines[i].hot_gflops);
+    double bandwidth = 28.0 * (double)s->n / t->update * 1e-9;
     printf("#   our step, operation by operation (for comparison: the bound's "
            "best product %.0f GFLOP/s, AdamW's streams %.0f GB/s):\n",
            best, bandwidth);
@@ -112,41 +111,46 @@ static void print_ops(struct workload *s, const struct bound *f)
 
 // ---- a row
 
-// Prints a row, and returns the milliseconds of our step.
-static double measure(const struct plan *plan, const struct workload_case *c)
+// Prints a row, and that of PyTorch.
+static void measure(const struct plan *plan, const struct workload_case *c)
 {
     struct bound *f;
     struct workload s;
+    char words[96];
     double compute[BOUND_ROUNDS], update[BOUND_ROUNDS], step[BOUND_ROUNDS];
     bound_open(&f, c);
     if (workload_open(&s, c))
         die("%s", fail_message());
     for (int i = -WARM; i < plan->rounds; i++) {
-        double one, two;
-        workload_step(&s, &one, &two);
+        workload_step(&s);
         if (i < 0)
             continue;
         bound_round(f);
-        workload_step(&s, &compute[i], &update[i]);
+        struct workload_seconds took = workload_step(&s);
+        compute[i] = took.compute;
+        update[i] = took.update;
         step[i] = compute[i] + update[i];
     }
+    struct bound_times t = bound_read(f);
     double ms = median(step, plan->rounds) * 1e3;
-    double least = (bound_products(f) + bound_update(f)) * 1e3;
+    double least = (t.products + t.update) * 1e3;
     printf("%-3s %-5s %7d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f %9.0f "
            "%8.0f\n",
-           c->name, dtype_name(c->precision), c->threads,
-           bound_products(f) * 1e3, bound_hot(f) * 1e3, bound_update(f) * 1e3,
-           median(compute, plan->rounds) * 1e3,
+           c->name, dtype_name(c->precision), c->threads, t.products * 1e3,
+           t.hot * 1e3, t.update * 1e3, median(compute, plan->rounds) * 1e3,
            median(update, plan->rounds) * 1e3, ms, ms / least,
            c->batch * c->tokens / ms * 1e3, flop_a_step(c) / ms * 1e-6);
     if (plan->detail) {
-        print_ops(&s, f);
-        print_bound(f);
+        print_ops(&s, &t);
+        print_bound(&t);
     }
     fflush(stdout);
     workload_close(&s);
     bound_close(&f);
-    return ms;
+    snprintf(words, sizeof words, "precision=%s threads=%d ours_ms=%.4f",
+             dtype_name(c->precision), c->threads, ms);
+    if (plan->peers)
+        peer_step(c, plan->python, "gpt2_torch_speed.py", words);
 }
 
 // ---- memory
@@ -177,11 +181,10 @@ static void measure_memory(enum dtype precision, int threads)
         die("fork: no process for the memory row");
     if (child == 0) {
         struct workload s;
-        double compute, update;
         size_t before = mem_peak();
         if (workload_open(&s, &c))
             die("%s", fail_message());
-        workload_step(&s, &compute, &update);
+        workload_step(&s);
         size_t peak = mem_peak();
         printf("%-3s %-5s %7d  peak %.0f MiB, needed %.0f MiB, ratio %.3f "
                "(goal 1.2); before the step %.0f MiB\n",
@@ -194,6 +197,37 @@ static void measure_memory(enum dtype precision, int threads)
     int status;
     if (waitpid(child, &status, 0) != child || status != 0)
         die("the memory row's process ended with status %d", status);
+}
+
+// ---- two workers
+
+// Runs pair_perf, which is in the folder of this program, under mpirun.
+static void compare_workers(int rounds)
+{
+    char here[512], command[1024];
+    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+    int cores = omp_get_num_procs();
+    if (cores < 2) {
+        printf("w   two workers: not measured, this process has %d core\n",
+               cores);
+        return;
+    }
+    here[n < 0 ? 0 : n] = '\0';
+    char *slash = strrchr(here, '/');
+    if (!slash)
+        die("/proc/self/exe: does not say where this program is");
+    *slash = '\0';
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    if (text_into(command, sizeof command,
+                  "mpirun -n 2 --oversubscribe --bind-to none '%s/pair_perf' "
+                  "rounds=%d",
+                  here, rounds))
+        die("%s", fail_message());
+    fflush(stdout);
+    if (process_shell(&(struct process){0}, command, PAIR_MOST_S) != 0)
+        printf("w   two workers: not measured, this command failed: %s\n",
+               command);
 }
 
 // ---- main
@@ -265,15 +299,13 @@ static int on_cpu(int nwords, char **words)
                 c.threads = threads;
                 if (!runs(&plan, c.precision, threads))
                     continue;
-                double ms = measure(&plan, &c);
-                if (plan.peers)
-                    peer_print(&c, plan.python, ms);
+                measure(&plan, &c);
             }
     for (int f = 0; strchr(plan.names, 'm') && f < 2; f++)
         if (runs(&plan, formats[f], most))
             measure_memory(formats[f], most);
     if (strchr(plan.names, 'w') && plan.fp32)
-        pair_print(plan.rounds);
+        compare_workers(plan.rounds);
     return 0;
 }
 

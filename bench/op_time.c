@@ -64,8 +64,7 @@ int op_time_read(struct op_time out[OP_TIMES])
 
 // ---- products
 
-void __real_product_run(struct product *p, const struct product_job *j);
-void __wrap_product_run(struct product *p, const struct product_job *j);
+extern __typeof__(product_run) __real_product_run, __wrap_product_run;
 
 static const char *product_name(const struct product_job *j)
 {
@@ -198,8 +197,7 @@ static void cast_down(void *out, const float *in, size_t n)
     end("16-bit weights", start, 0, (4 + width()) * (double)n);
 }
 
-const struct kernels *__real_kernels_find(enum dtype format);
-const struct kernels *__wrap_kernels_find(enum dtype format);
+extern __typeof__(kernels_find) __real_kernels_find, __wrap_kernels_find;
 
 const struct kernels *__wrap_kernels_find(enum dtype format)
 {

@@ -57,13 +57,12 @@ static int run(struct workload *s, struct cluster *c, int steps,
     if (cluster_barrier(c))
         return -1;
     for (int i = 0; i < steps; i++) {
-        double compute, update;
         uint64_t start = now_ns();
-        workload_step(s, &compute, &update);
+        struct workload_seconds took = workload_step(s);
         double step = (double)(now_ns() - start) * 1e-9;
         mean->step += step / steps;
-        mean->compute += compute / steps;
-        mean->update += update / steps;
+        mean->compute += took.compute / steps;
+        mean->update += took.update / steps;
         if (each)
             each[i] = step;
     }

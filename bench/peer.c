@@ -40,9 +40,8 @@ void peer_run(const char *python, const char *script, const char *words)
     fflush(stdout);
 }
 
-// Runs a script for one configuration.
-static void run_case(const char *python, const char *script,
-                     const struct workload_case *c, const char *more)
+void peer_step(const struct workload_case *c, const char *python,
+               const char *script, const char *more)
 {
     const struct model_config *g = &c->config;
     char words[512];
@@ -53,19 +52,4 @@ static void run_case(const char *python, const char *script,
                   c->batch, c->tokens, more))
         die("%s", fail_message());
     peer_run(python, script, words);
-}
-
-void peer_print(const struct workload_case *c, const char *python, double ms)
-{
-    char more[96];
-    snprintf(more, sizeof more, "precision=%s threads=%d ours_ms=%.4f",
-             dtype_name(c->precision), c->threads, ms);
-    run_case(python, "gpt2_torch_speed.py", c, more);
-}
-
-void peer_print_cuda(const struct workload_case *c, int steps)
-{
-    char more[64];
-    snprintf(more, sizeof more, "steps=%d", steps);
-    run_case(NULL, "gpt2_torch_gpu.py", c, more);
 }

@@ -9,9 +9,7 @@
 // that CMake found. If PyTorch cannot run, a line says why.
 void peer_run(const char *python, const char *script, const char *words);
 
-// Runs the same step in PyTorch, eager and compiled, and prints a line for
-// each. Our step took `ms` milliseconds. `python`: as above.
-void peer_print(const struct workload_case *c, const char *python, double ms);
-
-// The same on a GPU in bf16, eager and compiled, for `steps` steps.
-void peer_print_cuda(const struct workload_case *c, int steps);
+// Runs a script that makes the same step, eager and compiled, and prints a line
+// for each. `more`: words behind those of the case.
+void peer_step(const struct workload_case *c, const char *python,
+               const char *script, const char *more);

@@ -167,7 +167,7 @@ static void on_watermark(void *ctx, size_t off)
             die("%s", fail_message());
 }
 
-void workload_step(struct workload *s, double *compute, double *update)
+struct workload_seconds workload_step(struct workload *s)
 {
     float scale = s->is.precision == DTYPE_F16 ? 1024 : 1;
     struct model_step step = {.x = s->x,
@@ -191,7 +191,7 @@ void workload_step(struct workload *s, double *compute, double *update)
     if (sync_step(s->sync, &in, &out))
         die("%s", fail_message());
     model_params_changed(s->model);
-    *compute = middle - start;
-    *update = workload_clock(s->is.threads) - middle;
+    double end = workload_clock(s->is.threads);
     s->steps++;
+    return (struct workload_seconds){middle - start, end - middle};
 }

@@ -55,10 +55,12 @@ struct sync *workload_sync(struct workload *s, struct sync_settings *set,
                            const struct group_ops *const *carriers,
                            struct cluster *cluster);
 
-// Runs one whole step; after an error it stops the program. *compute: seconds
-// of forward and backward. *update: seconds of clipping, AdamW and, in 16 bits,
-// the copy of the weights.
-void workload_step(struct workload *s, double *compute, double *update);
+// Runs one whole step; after an error it stops the program.
+struct workload_seconds {
+    double compute; // forward and backward
+    double update;  // clipping, AdamW and, in 16 bits, the copy of the weights
+};
+struct workload_seconds workload_step(struct workload *s);
 
 // The time in seconds. With one thread it is this thread's processor time, so
 // that other programs of a busy machine do not count; else the wall clock.

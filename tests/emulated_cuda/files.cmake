@@ -255,7 +255,7 @@ emulated_test(cuda_cudnn_emulated cuda_cudnn_emulated WORDS small
 # The bench of a GPU: it must run, without an invalid access to memory.
 add_executable(layer_perf_emulated
   bench/layer_perf.c bench/bound.c bench/gpu_ops.c bench/layer_cuda.c
-  bench/openblas.c bench/op_time.c bench/pair.c bench/peer.c
+  bench/op_time.c bench/peer.c
   bench/workload.c)
 emulated_program(layer_perf_emulated 900)
 target_link_libraries(layer_perf_emulated PRIVATE share sync optim cluster config dnnl

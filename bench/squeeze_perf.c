@@ -118,42 +118,45 @@ static struct power_matrix matrix_of(const struct sync_settings *set, size_t n)
     return power_matrix(set, side * (n / side), side);
 }
 
-// Q of the last round is where this one begins, as in a training.
-static void power_ms(const struct sync_settings *set, struct vectors *v,
-                     double *encode, double *decode)
-{
-    struct power_matrix m = matrix_of(set, v->n);
-    float *q = v->scratch, *p = (float *)(void *)v->message;
-    uint64_t start = cpu_process_ns();
-    power_orthonormal(q, m.rank, m.cols, 1);
-    power_right(&m, v->x, q, p);
-    power_orthonormal(p, m.rank, m.rows, 2);
-    power_left(&m, v->x, p, q);
-    *encode = ms_since(start);
-    start = cpu_process_ns();
-    power_product(&m, p, q, v->sum);
-    *decode = ms_since(start);
-}
-
 static struct demo_grid grid_of(const struct sync_settings *set, size_t n)
 {
     struct power_matrix m = matrix_of(set, n);
     return demo_grid(set, m.rows * m.cols, m.rows);
 }
 
-static int demo_ms(const struct sync_settings *set, struct vectors *v,
-                   double *encode, double *decode)
+// Q of the last round is where this one begins, as in a training.
+static void encode(const struct sync_settings *set, struct vectors *v)
 {
+    const struct squeeze_ops *ops = squeeze_find(set->squeeze);
+    struct power_matrix m = matrix_of(set, v->n);
     struct demo_grid g = grid_of(set, v->n);
-    uint64_t start = cpu_process_ns();
-    demo_encode(set, &g, v->x, v->message, v->scratch);
-    *encode = ms_since(start);
-    start = cpu_process_ns();
-    int rc = demo_check(&g, v->message);
-    if (!rc)
+    float *q = v->scratch, *p = (float *)(void *)v->message;
+    if (ops->summed) {
+        power_orthonormal(q, m.rank, m.cols, 1);
+        power_right(&m, v->x, q, p);
+        power_orthonormal(p, m.rank, m.rows, 2);
+        power_left(&m, v->x, p, q);
+    } else if (ops->gives_update) {
+        demo_encode(set, &g, v->x, v->message, v->scratch);
+    } else {
+        ops->encode(set, 1, v->x, v->n, v->message, v->scratch);
+    }
+}
+
+static int decode(const struct sync_settings *set, struct vectors *v)
+{
+    const struct squeeze_ops *ops = squeeze_find(set->squeeze);
+    struct power_matrix m = matrix_of(set, v->n);
+    struct demo_grid g = grid_of(set, v->n);
+    if (ops->summed)
+        power_product(&m, (float *)(void *)v->message, v->scratch, v->sum);
+    else if (!ops->gives_update)
+        return ops->add(set, v->message, v->n, v->sum);
+    else if (demo_check(&g, v->message))
+        return -1;
+    else
         demo_signs(&g, v->message, 1, v->sum, v->scratch);
-    *decode = ms_since(start);
-    return rc;
+    return 0;
 }
 
 static size_t message_bytes(const struct sync_settings *set, size_t n)
@@ -169,22 +172,15 @@ static size_t message_bytes(const struct sync_settings *set, size_t n)
 
 // The copy of the gradients in front of it is not measured.
 static int round_ms(const struct sync_settings *set, struct vectors *v,
-                    double *encode, double *decode)
+                    double *encode_ms, double *decode_ms)
 {
-    const struct squeeze_ops *ops = squeeze_find(set->squeeze);
     copy_ms(v);
-    if (ops->summed) {
-        power_ms(set, v, encode, decode);
-        return 0;
-    }
-    if (ops->gives_update)
-        return demo_ms(set, v, encode, decode);
     uint64_t start = cpu_process_ns();
-    ops->encode(set, 1, v->x, v->n, v->message, v->scratch);
-    *encode = ms_since(start);
+    encode(set, v);
+    *encode_ms = ms_since(start);
     start = cpu_process_ns();
-    int rc = ops->add(set, v->message, v->n, v->sum);
-    *decode = ms_since(start);
+    int rc = decode(set, v);
+    *decode_ms = ms_since(start);
     return rc;
 }
 

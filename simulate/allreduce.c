@@ -5,8 +5,6 @@
 
 #include "base/base.h"
 
-#include <mpi.h>
-
 // MPI's sum without payload: it adds nothing and takes no time.
 static void add_nothing(void *in, void *inout, int *n, MPI_Datatype *type)
 {

@@ -25,7 +25,6 @@
 #include "zero/zero.h"
 
 #include <math.h>
-#include <mpi.h>
 #include <string.h>
 
 // Without shards the state is never saved (squeeze/residuals.c).
@@ -179,18 +178,6 @@ static int check_bytes(const struct step *t)
     return 0;
 }
 
-static int check_same(const struct step *t)
-{
-    const struct sync_job *job = &t->sync.job;
-    uint64_t mine = hash_bytes(shards(t) ? job->params : job->grads,
-                               t->e->n * sizeof(float));
-    uint64_t first = mine;
-    MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    return mine == first
-               ? 0
-               : fail("rank %d: its sum is not that of rank 0", t->e->rank);
-}
-
 // Residuals are zero before, so all that a message lacks is in them.
 static void find_kept(const struct step *t, float *v)
 {
@@ -240,9 +227,14 @@ static int check_sums(struct step *t)
 
 static int check(struct step *t)
 {
+    const struct sync_job *job = &t->sync.job;
+    const float *sums = shards(t) ? job->params : job->grads;
     if (check_bytes(t))
         return -1;
-    return t->e->payload && (check_same(t) || check_sums(t)) ? -1 : 0;
+    return t->e->payload &&
+                   (gradient_same(t->e, sums, MPI_COMM_WORLD) || check_sums(t))
+               ? -1
+               : 0;
 }
 
 int exchange_squeezed(const struct exchange *e, double *seconds)

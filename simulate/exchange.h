@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -64,9 +65,12 @@ float gradient_value(int rank, size_t i);
 // or, without payload, addresses that nobody may write to, or with squeeze=
 // memory that all ranks share. NULL after fail(). gradient_close() frees what
 // is the rank's own. gradient_check: returns 0 if `sums` are the sums over all
-// workers, or without payload; else -1 after fail().
+// workers, or without payload; else -1 after fail(). gradient_same: the same if
+// all `workers` have the same bits.
 float *gradient_open(const struct exchange *e);
 int gradient_check(const struct exchange *e, const float *sums);
+int gradient_same(const struct exchange *e, const float *sums,
+                  MPI_Comm workers);
 void gradient_close(const struct exchange *e, float *vector);
 
 // carry_simulated.c: without payload, allocates the one block of `most` bytes

@@ -53,6 +53,16 @@ int gradient_check(const struct exchange *e, const float *sums)
     return 0;
 }
 
+int gradient_same(const struct exchange *e, const float *sums, MPI_Comm workers)
+{
+    uint64_t mine = e->payload ? hash_bytes(sums, e->n * sizeof *sums) : 0;
+    uint64_t first = mine;
+    MPI_Bcast(&first, 1, MPI_UINT64_T, 0, workers);
+    return mine == first
+               ? 0
+               : fail("rank %d: its sum is not that of rank 0", e->rank);
+}
+
 void gradient_close(const struct exchange *e, float *vector)
 {
     if (e->payload)

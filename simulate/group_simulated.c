@@ -12,7 +12,6 @@
 #include "horovod_ring/ring_flow.h"
 #include "simulate/exchange.h"
 
-#include <mpi.h>
 #include <string.h>
 
 // ---- the links of a ring, or of pairs

@@ -18,7 +18,6 @@
 #include "config/keys.h"
 
 #include <limits.h>
-#include <mpi.h>
 #include <string.h>
 
 #define AT(member) offsetof(struct exchange, member), false

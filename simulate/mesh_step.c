@@ -20,7 +20,6 @@
 #include "message/carry.h"
 #include "pipeline/timetable.h"
 
-#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

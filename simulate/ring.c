@@ -7,8 +7,6 @@
 #include "cluster/cluster.h"
 #include "sync/bucket.h"
 
-#include <mpi.h>
-
 enum { MOST_MESSAGE = 1 << 30 }; // bytes; MPI counts them in an int
 
 // Sums the buckets of the vector. All of them are under way at once.

@@ -18,8 +18,6 @@
 #include "ps_worker/client.h"
 #include "squeeze/squeeze.h"
 
-#include <mpi.h>
-
 enum { NAME = 16 }; // "mpi://1023,"
 
 static size_t slice_of(const struct exchange *e)
@@ -72,18 +70,6 @@ static int check_bytes(const struct exchange *e, const struct client *c)
                       (unsigned long long)in);
 }
 
-// All workers have the same sum.
-static int check_same(const struct exchange *e, const float *sums,
-                      MPI_Comm workers)
-{
-    uint64_t mine = e->payload ? hash_bytes(sums, e->n * sizeof *sums) : 0;
-    uint64_t first = mine;
-    MPI_Bcast(&first, 1, MPI_UINT64_T, 0, workers);
-    return mine == first
-               ? 0
-               : fail("rank %d: its sum is not that of rank 0", e->rank);
-}
-
 static int run(const struct exchange *e, struct client *c, float *vector,
                const char *endpoints, MPI_Comm workers, double *seconds)
 {
@@ -116,7 +102,7 @@ static int run(const struct exchange *e, struct client *c, float *vector,
         return -1;
     *seconds = MPI_Wtime() - began;
     if (c->squeeze)
-        return check_bytes(e, c) || check_same(e, vector, workers) ? -1 : 0;
+        return check_bytes(e, c) || gradient_same(e, vector, workers) ? -1 : 0;
     return gradient_check(e, vector);
 }
 

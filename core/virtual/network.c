@@ -27,7 +27,6 @@ struct network {
     double *out_free, *in_free;       // by host: when its links are free
     bool *closed;                     // by rank: it died and its links closed
     long *posted;                     // by (sends, rank, peer)
-    size_t *stored;                   // by rank: eager bytes in its memory
     size_t capacity;                  // of result->messages
     uint64_t events;
 };
@@ -58,8 +57,7 @@ struct network *network_open(const struct virtual_setup *setup,
     n->in_free = calloc(ranks, sizeof *n->in_free);
     n->closed = calloc(ranks, sizeof *n->closed);
     n->posted = calloc(2 * ranks * (ranks + 1), sizeof *n->posted);
-    n->stored = calloc(ranks, sizeof *n->stored);
-    if (!n->out_free || !n->in_free || !n->closed || !n->posted || !n->stored) {
+    if (!n->out_free || !n->in_free || !n->closed || !n->posted) {
         fail("virtual: no memory for the network of %d ranks", setup->ranks);
         network_close(&n);
     }
@@ -98,7 +96,6 @@ void network_close(struct network **np)
     free(n->in_free);
     free(n->closed);
     free(n->posted);
-    free(n->stored);
     free(n);
 }
 
@@ -111,16 +108,13 @@ static void unlink_message(struct network *n, struct network_message *m)
     message_free(m);
 }
 
-static void match(struct network *n, struct network_message *m,
-                  struct network_op *recv)
+static void match(struct network_message *m, struct network_op *recv)
 {
     m->recv = recv;
     recv->message = m;
     recv->peer = m->from;
-    if (m->begin_s < 0)
-        return;
-    n->stored[m->to] -= m->bytes;
-    recv->done_s = fmax(m->arrived_s, recv->ready_s);
+    if (m->begin_s >= 0)
+        recv->done_s = fmax(m->arrived_s, recv->ready_s);
 }
 
 // The oldest message of a stream from `from` to `to` that no receive has yet;
@@ -164,7 +158,7 @@ static void rematch(struct network *n, int from, int to, int stream, double now)
             continue;
         if (m && o->message != m) {
             o->ready_s = fmax(o->ready_s, now);
-            match(n, m, o);
+            match(m, o);
         }
         o->message = m;
         m = m ? open_from(m->next, from, to, stream) : NULL;
@@ -209,9 +203,7 @@ static int log_message(struct network *n, const struct network_message *m,
     if (free_of_cost)
         return 0;
     v->rank[m->from].bytes_out += m->bytes;
-    v->rank[m->from].messages_out++;
     v->rank[m->to].bytes_in += m->bytes;
-    v->rank[m->to].messages_in++;
     return 0;
 }
 
@@ -230,13 +222,8 @@ static int begin(struct network *n, struct network_message *m, double at)
     if (!free_of_cost)
         n->out_free[host(n, m->from)] = n->in_free[host(n, m->to)] = end;
     m->send->done_s = end;
-    if (m->recv) {
+    if (m->recv)
         m->recv->done_s = fmax(m->arrived_s, m->recv->ready_s);
-    } else {
-        size_t *peak = &n->result->rank[m->to].eager_peak;
-        n->stored[m->to] += m->bytes;
-        *peak = n->stored[m->to] > *peak ? n->stored[m->to] : *peak;
-    }
     return free_of_cost && !n->setup->keep ? 0 : log_message(n, m, end);
 }
 
@@ -368,7 +355,7 @@ int network_step(struct network *n)
     struct event e = next_event(n);
     n->events++;
     if (e.any) {
-        match(n, e.message, e.any);
+        match(e.message, e.any);
         return 0;
     }
     return begin(n, e.message, e.at);

@@ -34,11 +34,6 @@ static double next_turn(const struct virtual_rank *r)
     return r->waits && !r->doomed ? fmin(completion(r), r->until) : r->now;
 }
 
-static bool is_complete(const struct virtual_rank *r)
-{
-    return completion(r) <= r->until;
-}
-
 // The rank that can go on first, and *at, the time when it can; NULL: none can.
 static struct virtual_rank *earliest(struct cluster *c, double *at)
 {
@@ -210,7 +205,7 @@ int turns_next(struct cluster *c)
         double at, event = network_next(c->network);
         struct virtual_rank *r = earliest(c, &at);
         // An event at the time of the deadline is still in time.
-        bool late = r && r->waits && !r->doomed && !is_complete(r);
+        bool late = r && r->waits && !r->doomed && completion(r) > r->until;
         if (r && (r->doomed || (late ? at < event : at <= event))) {
             r->now = at;
             c->turns++;

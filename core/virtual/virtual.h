@@ -149,9 +149,8 @@ struct virtual_rank_result {
     int value;      // the result of the rank's function
     double ended_s; // the rank's time when it ended
     long calls;     // how many calls it made
-    uint64_t bytes_out, bytes_in, messages_out, messages_in;
+    uint64_t bytes_out, bytes_in;
     size_t alloc_peak; // most bytes of virtual_alloc() at one time
-    size_t eager_peak; // most bytes that waited in its memory for a receive
     char error[256];   // its first error; "" if there was none
 };
 

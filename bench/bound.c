@@ -174,14 +174,14 @@ static void add(struct bound *f, struct bound_product p)
 }
 
 // A linear layer of every block: forward, dX and dW.
-static void add_linear(struct bound *f, const char *const names[3], int ins,
-                       int outs)
+static void add_linear(struct bound *f, const char *y, const char *dx,
+                       const char *dw, int ins, int outs)
 {
     int rows = f->is.batch * f->is.tokens, L = f->is.config.layers;
-    add(f, (struct bound_product){names[0], rows, outs, ins, L, 1, .share = 1});
-    add(f, (struct bound_product){names[1], rows, ins, outs, L, 1, .share = 1,
+    add(f, (struct bound_product){y, rows, outs, ins, L, 1, .share = 1});
+    add(f, (struct bound_product){dx, rows, ins, outs, L, 1, .share = 1,
                                   .tb = true});
-    add(f, (struct bound_product){names[2], ins, outs, rows, L, 1, .share = 1,
+    add(f, (struct bound_product){dw, ins, outs, rows, L, 1, .share = 1,
                                   .ta = true, .out_fp32 = true});
 }
 
@@ -220,17 +220,11 @@ static void add_head(struct bound *f)
 
 static void list_products(struct bound *f)
 {
-    static const char *const names[][3] = {
-        {"qkv", "qkv dX", "qkv dW"},
-        {"proj", "proj dX", "proj dW"},
-        {"fc", "fc dX", "fc dW"},
-        {"out", "out dX", "out dW"},
-    };
     int C = f->is.config.channels;
-    add_linear(f, names[0], C, 3 * C);
-    add_linear(f, names[1], C, C);
-    add_linear(f, names[2], C, 4 * C);
-    add_linear(f, names[3], 4 * C, C);
+    add_linear(f, "qkv", "qkv dX", "qkv dW", C, 3 * C);
+    add_linear(f, "proj", "proj dX", "proj dW", C, C);
+    add_linear(f, "fc", "fc dX", "fc dW", C, 4 * C);
+    add_linear(f, "out", "out dX", "out dW", 4 * C, C);
     add_attention(f);
     add_head(f);
 }
@@ -245,14 +239,6 @@ static float *floats(size_t n)
     for (size_t i = 0; i < n; i++)
         p[i] = (float)(i % 7) - 3;
     return p;
-}
-
-static void open_sgemm(struct product *p)
-{
-    size_t m = p->is.m, n = p->is.n, k = p->is.k, batch = p->is.batch;
-    p->a = floats(batch * m * k);
-    p->b = floats(batch * k * n);
-    p->out = floats(batch * m * n);
 }
 
 static void run_sgemm(const struct bound *f, struct product *p)
@@ -306,6 +292,7 @@ static bool open_matmul(struct bound *f, struct product *p)
 static bool open_call(struct bound *f, struct product *p,
                       const struct call *call)
 {
+    size_t m = p->is.m, n = p->is.n, k = p->is.k, batch = p->is.batch;
     p->call = call;
     if (call->transposed && !p->is.ta)
         return false;
@@ -314,7 +301,9 @@ static bool open_call(struct bound *f, struct product *p,
         return open_matmul(f, p);
     if (!in_fp32(f) || (call->by == OPENBLAS && !f->openblas.library))
         return false;
-    open_sgemm(p);
+    p->a = floats(batch * m * k);
+    p->b = floats(batch * k * n);
+    p->out = floats(batch * m * n);
     return true;
 }
 

@@ -251,21 +251,10 @@ static void count_wrong(struct tested *e)
 
 int tested_run(struct tested *e, int count, struct cost *cost)
 {
-    CHECK(count % 2 == 0);
     memset(e->arena->params, 0, e->arena->n * sizeof(float));
     for (int k = 0; k < count; k++)
         if (step(e, cost))
             return -1;
-    count_wrong(e);
-    return 0;
-}
-
-int tested_check(struct tested *e)
-{
-    struct cost unused = {0};
-    memset(e->arena->params, 0, e->arena->n * sizeof(float));
-    if (step(e, &unused))
-        return -1;
     count_wrong(e);
     return 0;
 }

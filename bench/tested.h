@@ -62,11 +62,8 @@ int tested_open(struct tested *e, struct arena *a, const struct sync_ops *ops,
                 const struct sync_settings *asked);
 int tested_close(struct tested *e, bool failed);
 
-// Runs `count` steps and adds their cost to *cost. count is even, so parameters
-// are zero before and after. Returns 0, or -1 after fail().
+// Runs `count` steps, adds their cost to *cost, and the number of wrong results
+// to e->wrong. An even count leaves parameters zero, as they were before. The
+// last call makes one step, so that the result is not zero. Returns 0, or -1
+// after fail().
 int tested_run(struct tested *e, int count, struct cost *cost);
-
-// Runs one more step, so that the result is not zero. This is the last call.
-// tested_run() and tested_check() add the number of wrong results to e->wrong.
-// Returns 0, or -1 after fail().
-int tested_check(struct tested *e);

@@ -143,7 +143,7 @@ static void tell_deadlock(struct virtual_result *result,
     char *text = result->deadlock; // all 0
     size_t size = sizeof result->deadlock;
     size_t used = (size_t)snprintf(text, size, "deadlock at %.6g s: ", now);
-    FILE *f = fmemopen(text + used, size - used - 1, "w");
+    FILE *f = fmemopen(text + used, size - used, "w");
     int *space = calloc((size_t)(4 * n), sizeof *space);
     int *cycle = space, *shortest = space + n, best = 0;
     for (int i = 0; space && i < n; i++) {

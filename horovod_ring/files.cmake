@@ -1,14 +1,14 @@
 lockstep_backend(horovod_ring
-  FILES horovod_ring/choose.c horovod_ring/ring_tcp.c horovod_ring/ring_flow.c
+  FILES horovod_ring/ring_tcp.c horovod_ring/ring_flow.c
         horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
         horovod_ring/streams.c horovod_ring/streams_tcp.c horovod_ring/streams_shm.c
         horovod_ring/meet.c horovod_ring/socket.c horovod_ring/pairs.c
-        horovod_ring/tickets.c horovod_ring/ring_shm.c horovod_ring/shm_steps.c
-        horovod_ring/counters.c horovod_ring/regions.c horovod_ring/pass.c
+        horovod_ring/ring_shm.c horovod_ring/shm_steps.c
+        horovod_ring/counters.c horovod_ring/regions.c
   LINKS group telemetry cluster device secret base Threads::Threads
         OpenMP::OpenMP_C)
 lockstep_library(ring_virtual
-  FILES horovod_ring/ring_virtual.c horovod_ring/streams_virtual.c
+  FILES horovod_ring/ring_virtual.c
   LINKS horovod_ring cluster_virtual virtual base)
 include(tests/sync_cases.cmake)
 include(tests/group_cases.cmake)

@@ -76,7 +76,7 @@ struct handshake {
 struct connector {
     struct cluster *c;
     const char *name;
-    meet_rule *calls;
+    enum streams_who who;
     int *called, *accepted;
     struct place *all;
     uint8_t secret[SECRET_KEY]; // zero if the job has none
@@ -87,44 +87,48 @@ struct connector {
     uint64_t deadline;
 };
 
+// Whether member `from` connects to member `to`; the same on all members.
+static bool calls(const struct connector *m, int from, int to)
+{
+    return m->who == STREAMS_RING ? to == (from + 1) % m->c->world : to < from;
+}
+
 // ---- proofs
 
 enum side_of { CALLS, ACCEPTS };
 
-// The text that side `by` proves to have seen; the same on both ends. Returns
-// its length.
-static size_t text_of(uint8_t text[2 * NONCE + 16], enum side_of by, int to,
-                      const struct hello *h, const struct answer *a)
+struct statement { // what a side proves to have seen; the same on both ends
+    uint8_t key[SECRET_KEY]; // of the proofs between any caller and `to`
+    uint8_t text[2 * NONCE + 16];
+};
+
+static struct statement statement(const struct connector *m, enum side_of by,
+                                  int to, const struct handshake *g)
 {
-    const int32_t head[4] = {VERSION, (int32_t)by, h->rank, to};
-    memcpy(text, head, sizeof head);
-    memcpy(text + sizeof head, h->nonce, NONCE);
-    memcpy(text + sizeof head + NONCE, a->nonce, NONCE);
-    return sizeof head + 2 * NONCE;
+    struct statement s;
+    const int32_t head[4] = {VERSION, (int32_t)by, g->hello.rank, to};
+    secret_derive(m->secret, "TCP", m->all[to].key, SECRET_KEY, s.key);
+    memcpy(s.text, head, sizeof head);
+    memcpy(s.text + sizeof head, g->hello.nonce, NONCE);
+    memcpy(s.text + sizeof head + NONCE, g->answer.nonce, NONCE);
+    return s;
 }
 
-// The key of the proofs between any caller and the acceptor `to`.
-static void key_of(const struct connector *m, int to, uint8_t key[SECRET_KEY])
-{
-    secret_derive(m->secret, "TCP", m->all[to].key, SECRET_KEY, key);
-}
-
+// Writes the proof of side `by`: g->proof or g->answer.proof.
 static void prove(const struct connector *m, enum side_of by, int to,
-                  const struct hello *h, const struct answer *a,
-                  uint8_t proof[SECRET_PROOF])
+                  struct handshake *g)
 {
-    uint8_t text[2 * NONCE + 16], key[SECRET_KEY];
-    key_of(m, to, key);
-    secret_prove(key, text, text_of(text, by, to, h, a), proof);
+    struct statement s = statement(m, by, to, g);
+    secret_prove(s.key, s.text, sizeof s.text,
+                 by == CALLS ? g->proof : g->answer.proof);
 }
 
 static bool proves(const struct connector *m, enum side_of by, int to,
-                   const struct hello *h, const struct answer *a,
-                   const uint8_t proof[SECRET_PROOF])
+                   const struct handshake *g)
 {
-    uint8_t text[2 * NONCE + 16], key[SECRET_KEY];
-    key_of(m, to, key);
-    return secret_proves(key, text, text_of(text, by, to, h, a), proof);
+    struct statement s = statement(m, by, to, g);
+    return secret_proves(s.key, s.text, sizeof s.text,
+                         by == CALLS ? g->proof : g->answer.proof);
 }
 
 // ---- small messages
@@ -166,23 +170,26 @@ static int job_rank(const struct connector *m, int member)
     return cluster_job_rank(m->c->ranks, member);
 }
 
+static int fail_call(const struct connector *m, int to, const char *why)
+{
+    return fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
+                m->all[to].host, why);
+}
+
 static int begin_call(struct connector *m, int to)
 {
     struct handshake *g = &m->out[to];
     drop(g);
     g->until = now_ns() + call_again_ns;
     g->fd = tcp_begin(&m->all[to].address);
-    return g->fd < 0 ? fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
-                            m->all[to].host, fail_message())
-                     : 0;
+    return g->fd < 0 ? fail_call(m, to, fail_message()) : 0;
 }
 
 static int greet(struct connector *m, int to)
 {
     struct handshake *g = &m->out[to];
     if (tcp_connected(g->fd, &m->all[to].address))
-        return fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
-                    m->all[to].host, fail_message());
+        return fail_call(m, to, fail_message());
     g->hello = (struct hello){.version = VERSION, .rank = m->c->rank};
     memcpy(g->hello.magic, "lockring", sizeof g->hello.magic);
     secret_random(g->hello.nonce, NONCE);
@@ -194,10 +201,9 @@ static int greet(struct connector *m, int to)
 static int answer(struct connector *m, int to)
 {
     struct handshake *g = &m->out[to];
-    if (!proves(m, ACCEPTS, to, &g->hello, &g->answer, g->answer.proof))
-        return fail("%s: rank %d on %s: belongs to another job", m->name,
-                    job_rank(m, to), m->all[to].host);
-    prove(m, CALLS, to, &g->hello, &g->answer, g->proof);
+    if (!proves(m, ACCEPTS, to, g))
+        return fail_call(m, to, "belongs to another job");
+    prove(m, CALLS, to, g);
     g->phase = PROVEN;
     return send_whole(g->fd, g->proof, sizeof g->proof) ? 0 : begin_call(m, to);
 }
@@ -235,10 +241,10 @@ static void refuse(struct connector *m, struct handshake *g)
 
 static bool is_expected(const struct connector *m, const struct hello *h)
 {
-    int r = h->rank, own = m->c->rank, world = m->c->world;
+    int r = h->rank, own = m->c->rank;
     return !memcmp(h->magic, "lockring", sizeof h->magic) &&
-           h->version == VERSION && r >= 0 && r < world && r != own &&
-           m->calls(r, own, world) && m->accepted[r] < 0;
+           h->version == VERSION && r >= 0 && r < m->c->world && r != own &&
+           calls(m, r, own) && m->accepted[r] < 0;
 }
 
 static void take_hello(struct connector *m, struct handshake *g)
@@ -248,7 +254,7 @@ static void take_hello(struct connector *m, struct handshake *g)
         return;
     }
     secret_random(g->answer.nonce, NONCE);
-    prove(m, ACCEPTS, m->c->rank, &g->hello, &g->answer, g->answer.proof);
+    prove(m, ACCEPTS, m->c->rank, g);
     g->phase = GREETED;
     if (!send_whole(g->fd, &g->answer, sizeof g->answer))
         refuse(m, g);
@@ -257,8 +263,7 @@ static void take_hello(struct connector *m, struct handshake *g)
 static void take_proof(struct connector *m, struct handshake *g)
 {
     g->welcome = 1;
-    if (!is_expected(m, &g->hello) ||
-        !proves(m, CALLS, m->c->rank, &g->hello, &g->answer, g->proof) ||
+    if (!is_expected(m, &g->hello) || !proves(m, CALLS, m->c->rank, g) ||
         !send_whole(g->fd, &g->welcome, 1)) {
         refuse(m, g);
         return;
@@ -330,8 +335,8 @@ static int missing(const struct connector *m, bool called)
     int own = m->c->rank, world = m->c->world;
     for (int i = 1; i < world; i++) {
         int r = (own + i) % world; // spread the calls over the members
-        if (called ? m->calls(own, r, world) && m->called[r] < 0
-                   : m->calls(r, own, world) && m->accepted[r] < 0)
+        if (called ? calls(m, own, r) && m->called[r] < 0
+                   : calls(m, r, own) && m->accepted[r] < 0)
             return r;
     }
     return -1;
@@ -385,7 +390,7 @@ static int meet_all(struct connector *m)
     m->deadline = now_ns() + (uint64_t)(m->c->timeout_s * 1e9);
     for (int i = 1; i < world; i++) {
         int r = (own + i) % world;
-        if (m->calls(own, r, world) && begin_call(m, r))
+        if (calls(m, own, r) && begin_call(m, r))
             return -1;
     }
     while (missing(m, true) >= 0 || missing(m, false) >= 0) {
@@ -398,18 +403,6 @@ static int meet_all(struct connector *m)
 }
 
 // ---- addresses
-
-static int place_make(const char *name, struct place *mine, int listener,
-                      const struct sockaddr_in *address)
-{
-    socklen_t len = sizeof mine->address;
-    *mine = (struct place){.address = *address};
-    if (getsockname(listener, (struct sockaddr *)&mine->address, &len))
-        return fail("%s: getsockname: %s", name, strerror(errno));
-    secret_random(mine->key, sizeof mine->key);
-    gethostname(mine->host, sizeof mine->host - 1);
-    return 0;
-}
 
 // Fails if members on several hosts listen on loopback.
 static int check_hosts(const char *name, int world, const struct place *all)
@@ -425,12 +418,15 @@ static int check_hosts(const char *name, int world, const struct place *all)
 
 static int publish(struct connector *m, const struct sockaddr_in *address)
 {
-    struct place mine;
-    return place_make(m->name, &mine, m->listener, address) ||
-                   cluster_allgather(m->c, &mine, m->all, sizeof mine) ||
-                   check_hosts(m->name, m->c->world, m->all)
-               ? -1
-               : 0;
+    struct place mine = {.address = *address};
+    socklen_t len = sizeof mine.address;
+    if (getsockname(m->listener, (struct sockaddr *)&mine.address, &len))
+        return fail("%s: getsockname: %s", m->name, strerror(errno));
+    secret_random(mine.key, sizeof mine.key);
+    gethostname(mine.host, sizeof mine.host - 1);
+    if (cluster_allgather(m->c, &mine, m->all, sizeof mine))
+        return -1;
+    return check_hosts(m->name, m->c->world, m->all);
 }
 
 static int allocate(struct connector *m)
@@ -462,12 +458,12 @@ static void close_all(struct connector *m)
 }
 
 int meet(struct cluster *c, const char *name, const char *iface,
-         meet_rule *calls, int *called, int *accepted)
+         enum streams_who who, int *called, int *accepted)
 {
     struct sockaddr_in address;
     struct connector m = {.c = c,
                           .name = name,
-                          .calls = calls,
+                          .who = who,
                           .called = called,
                           .accepted = accepted,
                           .listener = -1};

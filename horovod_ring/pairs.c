@@ -1,9 +1,9 @@
-// pairs.c - messages from one member to another: send, recv and all_to_all.
+// pairs.c - messages from one member to another, and their order among a
+// group's verbs.
 
 #include "horovod_ring/pairs.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
 #include "device/vector.h"
 
 enum { SCRATCH = 1 << 16 }; // bytes
@@ -15,22 +15,31 @@ static int open_line(struct pair_line *l, size_t depth, bool half)
     return l->queue && (l->scratch || !half) ? 0 : -1;
 }
 
-int pairs_open(struct pairs *p, const struct streams_ops *ops, const char *name,
-               struct cluster *c, const char *iface, size_t depth, bool half)
+int pairs_open(struct pairs *p, const struct streams_ops *ops,
+               const struct group *g)
 {
-    const struct streams_config config = {.name = name,
-                                          .iface = iface,
+    const struct group_job *job = &g->job;
+    const struct streams_config config = {.name = g->name,
+                                          .iface = job->iface,
                                           .who = STREAMS_ALL};
-    *p = (struct pairs){.depth = depth};
+    *p = (struct pairs){.streams.culprit = -1,
+                        .depth = job->depth,
+                        .grain = job->grain};
+    if (!job->pairs)
+        return 0;
+    p->verbs = mem_alloc(job->depth, sizeof *p->verbs);
+    if (!p->verbs)
+        return -1;
     for (int d = 0; d < 2; d++) {
-        p->lines[d] = mem_alloc((size_t)c->world, sizeof *p->lines[d]);
+        p->lines[d] = mem_alloc((size_t)g->size, sizeof *p->lines[d]);
         if (!p->lines[d])
             return -1;
-        for (int r = 0; r < c->world; r++)
-            if (r != c->rank && open_line(&p->lines[d][r], depth, half))
+        for (int r = 0; r < g->size; r++)
+            if (r != g->rank &&
+                open_line(&p->lines[d][r], job->depth, job->largest > 0))
                 return -1;
     }
-    return streams_open(&p->streams, ops, c, &config);
+    return streams_open(&p->streams, ops, job->cluster, &config);
 }
 
 void pairs_close(struct pairs *p)
@@ -44,6 +53,7 @@ void pairs_close(struct pairs *p)
         }
         mem_free(p->lines[d]);
     }
+    mem_free(p->verbs);
     *p = (struct pairs){.streams.culprit = -1};
 }
 
@@ -55,30 +65,67 @@ static const struct pair_message *present(const struct pairs *p,
     return &l->queue[l->done % p->depth];
 }
 
-void pairs_post(struct pairs *p, enum direction d, int peer,
-                const struct pair_message *m)
-{
-    struct pair_line *l = &p->lines[d][peer];
-    if (p->pending++ == 0)
-        p->moved_ns = now_ns();
-    l->queue[l->posted++ % p->depth] = *m;
-}
-
-int pairs_awaited(const struct pairs *p, const uint64_t *left)
-{
-    for (int d = 0; d < 2; d++)
-        for (int r = 0; r < p->streams.world; r++) {
-            const struct pair_line *l = &p->lines[d][r];
-            if (l->done < l->posted && present(p, l)->left == left)
-                return r;
-        }
-    return -1;
-}
-
 static bool pends(const struct pairs *p, enum direction d, int rank)
 {
     const struct pair_line *l = &p->lines[d][rank];
     return l->done < l->posted;
+}
+
+static void post_message(struct pairs *p, struct ticket *k, enum direction d,
+                         int peer, const struct group_vector *v)
+{
+    struct pair_line *l = &p->lines[d][peer];
+    if (p->pending++ == 0)
+        p->moved_ns = now_ns();
+    k->left++;
+    l->queue[l->posted++ % p->depth] = (struct pair_message){.vector = *v,
+                                                             .verb = k->op.verb,
+                                                             .left = &k->left};
+}
+
+// Chunk r of a vector travels to or from member r.
+static void post_chunk(struct pairs *p, struct ticket *k, enum direction d,
+                       int r, const struct group_vector *v)
+{
+    struct group_chunk c = group_chunk_of(v, p->grain, p->streams.world, r);
+    struct group_vector part = *v;
+    part.data = group_at(v, c.off);
+    part.n = c.n;
+    post_message(p, k, d, r, &part);
+}
+
+bool pairs_post(struct pairs *p, const struct group_op *op)
+{
+    if (!p->verbs)
+        return false;
+    struct ticket *k = &p->verbs[p->posted++ % p->depth];
+    *k = (struct ticket){.op = *op};
+    if (group_is_pair(op->verb))
+        post_message(p, k, op->verb == GROUP_SEND ? OUT : IN, op->peer,
+                     &op->vector);
+    else if (op->verb == GROUP_ALL_TO_ALL)
+        for (int i = 1; i < p->streams.world; i++) {
+            int r = (p->streams.rank + i) % p->streams.world;
+            post_chunk(p, k, OUT, r, &op->given);
+            post_chunk(p, k, IN, r, &op->vector);
+        }
+    else
+        k->number = p->vectors++;
+    return group_needs_pairs(op->verb);
+}
+
+int pairs_awaited(const struct pairs *p, enum group_verb *verb)
+{
+    if (p->done == p->posted)
+        return -1;
+    const struct ticket *first = &p->verbs[p->done % p->depth];
+    *verb = first->op.verb;
+    for (int d = 0; d < 2; d++)
+        for (int r = 0; r < p->streams.world; r++)
+            if (pends(p, d, r) &&
+                present(p, &p->lines[d][r])->left == &first->left)
+                return r;
+    return -1;
 }
 
 // From a member of which nothing is due only the head of a report may come.
@@ -256,7 +303,7 @@ static int pull(struct pairs *p, int from)
     return got > 0;
 }
 
-int pairs_advance(struct pairs *p)
+static int move_messages(struct pairs *p)
 {
     bool listens = p->listens;
     p->listens = false;
@@ -277,6 +324,19 @@ int pairs_advance(struct pairs *p)
         if (moved)
             p->moved_ns = now_ns();
     }
+    return 0;
+}
+
+int pairs_advance(struct pairs *p, uint64_t vectors, uint64_t *done)
+{
+    if (move_messages(p))
+        return -1;
+    for (; p->done < p->posted; p->done++) {
+        const struct ticket *k = &p->verbs[p->done % p->depth];
+        if (group_needs_pairs(k->op.verb) ? k->left > 0 : k->number >= vectors)
+            break;
+    }
+    *done = p->verbs ? p->done : vectors;
     return 0;
 }
 

@@ -39,13 +39,13 @@ int ring_flow_open(struct group *g, const struct streams_ops *ops)
         .out = {.lane = lane(g, "out")},
     };
     flow_open(&r->flow);
-    return tickets_open(&r->tickets, ops, g);
+    return pairs_open(&r->pairs, ops, g);
 }
 
 int ring_flow_begin(struct group *g, const struct group_op *op)
 {
     struct ring_flow *r = g->state;
-    if (!tickets_post(&r->tickets, op))
+    if (!pairs_post(&r->pairs, op))
         flow_post(&r->flow, op);
     return 0;
 }
@@ -54,9 +54,8 @@ int ring_flow_advance(struct group *g, uint64_t *done)
 {
     struct ring_flow *r = g->state;
     const struct flow *f = &r->flow;
-    const struct pairs *p = &r->tickets.pairs;
-    if (flow_advance(&r->flow) ||
-        tickets_advance(&r->tickets, flow_done(f), done))
+    const struct pairs *p = &r->pairs;
+    if (flow_advance(&r->flow) || pairs_advance(&r->pairs, flow_done(f), done))
         return -1;
     g->moved = f->counted;
     group_stats_add(&g->moved, &p->counted);
@@ -67,9 +66,9 @@ int ring_flow_advance(struct group *g, uint64_t *done)
 static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
 {
     const struct flow *f = &r->flow;
-    struct pairs *p = &r->tickets.pairs;
+    struct pairs *p = &r->pairs;
     enum group_verb verb;
-    int whom = tickets_awaited(&r->tickets, &verb);
+    int whom = pairs_awaited(&r->pairs, &verb);
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
     uint64_t waited = group_waited(f->since_ns, p->moved_ns);
     if (now_ns() - p->moved_ns < spin_ns) {
@@ -93,8 +92,8 @@ int ring_flow_wait(struct group *g, uint64_t spin_ns)
     struct ring_flow *r = g->state;
     r->flow.since_ns = g->since_ns;
     r->streams.beside = NULL;
-    return r->tickets.pairs.pending > 0 ? wait_for_pairs(r, spin_ns)
-                                        : flow_wait(&r->flow, spin_ns);
+    return r->pairs.pending > 0 ? wait_for_pairs(r, spin_ns)
+                                : flow_wait(&r->flow, spin_ns);
 }
 
 int ring_flow_wait_unspun(struct group *g, uint64_t spin_ns)
@@ -106,7 +105,7 @@ int ring_flow_wait_unspun(struct group *g, uint64_t spin_ns)
 void ring_flow_abort(struct group *g)
 {
     struct ring_flow *r = g->state;
-    struct pairs *p = &r->tickets.pairs;
+    struct pairs *p = &r->pairs;
     if (r->streams.culprit < 0)
         r->streams.culprit = p->streams.culprit;
     p->streams.culprit = r->streams.culprit;
@@ -119,6 +118,6 @@ void ring_flow_close(struct group *g)
     struct ring_flow *r = g->state;
     streams_close(&r->streams);
     wire_close(&r->wire);
-    tickets_close(&r->tickets);
+    pairs_close(&r->pairs);
     mem_free(r->ops);
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "horovod_ring/flow.h"
-#include "horovod_ring/tickets.h"
+#include "horovod_ring/pairs.h"
 
 // The state of such a carrier.
 struct ring_flow {
@@ -12,7 +12,7 @@ struct ring_flow {
     struct flow flow;
     struct wire wire;
     struct group_op *ops;
-    struct tickets tickets; // with the pairs
+    struct pairs pairs; // and the order of all verbs
 };
 
 // Functions for struct group_ops.

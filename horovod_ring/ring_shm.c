@@ -34,8 +34,8 @@
 
 #include "horovod_ring/carriers.h"
 
+#include "horovod_ring/pairs.h"
 #include "horovod_ring/shm_steps.h"
-#include "horovod_ring/tickets.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -51,7 +51,7 @@ struct shm {
     uint64_t placed;            // 1 + the newest step that uses a place
     uint64_t known[COUNTERS];   // all members' counters have at least this
     struct group_stats counted; // without the pairs
-    struct tickets tickets;     // with the pairs
+    struct pairs pairs; // and the order of all verbs
     struct span_lane *lane;
 };
 
@@ -171,7 +171,7 @@ static int shm_open(struct group *g)
     s->tasks = mem_alloc(job->depth, sizeof *s->tasks);
     if (!s->tasks || counters_open(&s->counters, job->cluster, g->name))
         return -1;
-    return tickets_open(&s->tickets, &streams_shm, g);
+    return pairs_open(&s->pairs, &streams_shm, g);
 }
 
 static int shm_share(struct group *g, void *data, size_t bytes)
@@ -184,7 +184,7 @@ static int shm_share(struct group *g, void *data, size_t bytes)
 static int shm_begin(struct group *g, const struct group_op *op)
 {
     struct shm *s = g->state;
-    if (!tickets_post(&s->tickets, op))
+    if (!pairs_post(&s->pairs, op))
         steps_plan(&s->tasks[s->posted++ % g->job.depth], &s->members, op,
                    s->regions);
     return 0;
@@ -207,10 +207,10 @@ static void take_steps(struct group *g)
 static int shm_advance(struct group *g, uint64_t *done)
 {
     struct shm *s = g->state;
-    const struct pairs *p = &s->tickets.pairs;
+    const struct pairs *p = &s->pairs;
     uint64_t moves = p->moves;
     take_steps(g);
-    int rc = tickets_advance(&s->tickets, s->done.op, done);
+    int rc = pairs_advance(&s->pairs, s->done.op, done);
     if (p->moves > moves)
         counters_set(&s->counters, MOVED, p->moves);
     g->moved = s->counted;
@@ -249,7 +249,7 @@ static bool has_come(const void *arg)
     for (int i = 0; i < h->n; i++)
         if (counters_has_come(&s->counters, &h->a[i]))
             return true;
-    const struct pairs *p = &s->tickets.pairs;
+    const struct pairs *p = &s->pairs;
     return p->pending > 0 && streams_shm_can_move(&p->streams);
 }
 
@@ -258,10 +258,10 @@ static int shm_wait(struct group *g, uint64_t spin_ns)
     struct shm *s = g->state;
     struct awaited_steps h = awaited_of(g);
     enum group_verb verb;
-    int whom = tickets_awaited(&s->tickets, &verb);
+    int whom = pairs_awaited(&s->pairs, &verb);
     struct awaited first = h.a[0];
-    if (s->tickets.pairs.pending > 0)
-        pairs_want(&s->tickets.pairs);
+    if (s->pairs.pending > 0)
+        pairs_want(&s->pairs);
     if (whom >= 0)
         first = (struct awaited){.k = MOVED, .rank = whom};
     return counters_wait(&s->counters, g->since_ns, spin_ns, &first, has_come,
@@ -278,7 +278,7 @@ static void shm_abort(struct group *g)
 {
     struct shm *s = g->state;
     if (s->counters.culprit < 0)
-        s->counters.culprit = s->tickets.pairs.streams.culprit;
+        s->counters.culprit = s->pairs.streams.culprit;
     counters_abort(&s->counters);
 }
 
@@ -287,7 +287,7 @@ static void shm_close(struct group *g)
     struct shm *s = g->state;
     counters_close(&s->counters);
     regions_close(&s->regions);
-    tickets_close(&s->tickets);
+    pairs_close(&s->pairs);
     mem_free(s->tasks);
 }
 
@@ -305,3 +305,10 @@ const struct group_ops ring_shm = {
     .abort = shm_abort,
     .close = shm_close,
 };
+
+const struct group_ops *ring_choose(const struct group_job *job, bool tcp)
+{
+    char why[128];
+    int can = tcp ? 0 : group_is_supported(&ring_shm, job, why);
+    return can < 0 ? NULL : can ? &ring_shm : &ring_tcp;
+}

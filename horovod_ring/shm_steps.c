@@ -2,10 +2,113 @@
 
 #include "horovod_ring/shm_steps.h"
 
+#include "device/vector.h"
 #include "horovod_ring/carriers.h"
-#include "horovod_ring/pass.h"
 
-enum { SHORT = 2048 }; // elements of the longest short vector
+#include <string.h>
+
+// In elements: the longest short vector; a block, which stays in the
+// first-level cache; what a thread takes at a time. Several threads are used
+// for long vectors only: starting them takes as long as summing a short vector.
+enum { SHORT = 2048, BLOCK = 4096, PIECE = 4 * BLOCK };
+
+// ---- loops over several members' vectors
+
+// As ring_wire.h describes: numbers are scaled, and each sum of two is rounded.
+static void sum_half(const struct group_vector *v, char *const *dst, int d,
+                     const char *const *src, int k, size_t n)
+{
+    float scaled[BLOCK];
+    uint16_t half[BLOCK];
+    vector_cast_scaled(half, v->wire, (const float *)src[0], v->scale, n);
+    for (int j = 1; j < k; j++) {
+        vector_cast_scaled(scaled, DTYPE_F32, (const float *)src[j], v->scale,
+                           n);
+        vector_add_into_wire(half, v->wire, scaled, n);
+    }
+    for (int j = 0; j < d; j++)
+        vector_cast(dst[j], DTYPE_F32, half, v->wire, n);
+}
+
+static void sum_doubles(char *const *dst, int d, const char *const *src, int k,
+                        size_t n)
+{
+    double sum[BLOCK];
+    memcpy(sum, src[0], n * sizeof *sum);
+    for (int j = 1; j < k; j++)
+        vector_add_doubles(sum, (const double *)src[j], n);
+    for (int j = 0; j < d; j++)
+        memcpy(dst[j], sum, n * sizeof *sum);
+}
+
+static void sum_block(const struct group_vector *v, char *const *dst, int d,
+                      const char *const *src, int k, size_t n)
+{
+    if (group_casts(v))
+        sum_half(v, dst, d, src, k, n);
+    else if (v->type == DTYPE_F64)
+        sum_doubles(dst, d, src, k, n);
+    else
+        vector_sum((float *const *)dst, d, (const float *const *)src, k, n);
+}
+
+// Sums the n elements from element i on.
+static void sum_part(const struct group_vector *v, char *const *dst, int d,
+                     const char *const *src, int k, size_t i, size_t n)
+{
+    char *to[COUNTERS_WORLD];
+    const char *from[COUNTERS_WORLD];
+    size_t skip = i * dtype_bytes(v->type);
+    for (int j = 0; j < d; j++)
+        to[j] = dst[j] + skip;
+    for (int j = 0; j < k; j++)
+        from[j] = src[j] + skip;
+    sum_block(v, to, d, from, k, n);
+}
+
+// Sets each of the d vectors dst to the sum of the k vectors src, which are
+// added in that order, in the type and wire of `v`. The bits are those of a
+// ring of messages. A dst may be a src. The vectors have n elements.
+static void sum_vectors(const struct group_vector *v, char *const *dst, int d,
+                        const char *const *src, int k, size_t n)
+{
+    if (n <= BLOCK) {
+        sum_block(v, dst, d, src, k, n);
+        return;
+    }
+#pragma omp parallel for if (n > 2 * PIECE) schedule(static)
+    for (size_t i = 0; i < n; i += BLOCK)
+        sum_part(v, dst, d, src, k, i, n - i < BLOCK ? n - i : BLOCK);
+}
+
+static void copy(const struct group_vector *v, char *dst, const char *src,
+                 size_t n)
+{
+    size_t size = dtype_bytes(v->type);
+    if (n <= BLOCK) {
+        memcpy(dst, src, n * size);
+        return;
+    }
+#pragma omp parallel for if (n > 2 * PIECE) schedule(static)
+    for (size_t i = 0; i < n; i += PIECE)
+        memcpy(dst + i * size, src + i * size,
+               (n - i < PIECE ? n - i : PIECE) * size);
+}
+
+// Rounds n elements at `at`: casts them to v's wire format and back.
+static void round_trip(const struct group_vector *v, char *at, size_t n)
+{
+    if (!group_casts(v))
+        return;
+#pragma omp parallel for if (n > 2 * PIECE) schedule(static)
+    for (size_t i = 0; i < n; i += BLOCK) {
+        uint16_t half[BLOCK];
+        float *block = (float *)at + i;
+        size_t len = n - i < BLOCK ? n - i : BLOCK;
+        vector_cast(half, v->wire, block, DTYPE_F32, len);
+        vector_cast(block, DTYPE_F32, half, v->wire, len);
+    }
+}
 
 void steps_plan(struct task *t, const struct members *m,
                 const struct group_op *op, struct region *regions)
@@ -87,10 +190,10 @@ void steps_show(const struct members *m, const struct task *t,
         struct group_chunk at = piece(m, t, c, k);
         char *own = group_at(&t->op.vector, at.off);
         if (!group_is_sum(t->op.verb))
-            pass_round(&t->op.vector, own, at.n);
+            round_trip(&t->op.vector, own, at.n);
         if (is_copied(t))
-            pass_copy(&t->op.vector, shown_at(m, t, c, m->rank, k, at.off), own,
-                      at.n);
+            copy(&t->op.vector, shown_at(m, t, c, m->rank, k, at.off), own,
+                 at.n);
     }
 }
 
@@ -106,16 +209,15 @@ static void sum_chunk(const struct members *m, const struct task *t,
     struct group_chunk at = slice(m, t, c, chunk);
     int root = t->op.peer, d = into == EVERYONE ? m->size : 1;
     int first = (t->op.verb == GROUP_REDUCE ? root : chunk) + 1;
-    char *v[PASS_WORLD], *only;
+    char *v[COUNTERS_WORLD], *only;
     if (at.n == 0)
         return;
     for (int j = 0; j < m->size; j++)
         v[j] = shown_at(m, t, c, (first + j) % m->size, chunk, at.off);
     only = into == ROOT ? shown_at(m, t, c, root, chunk, at.off)
                         : group_at(&t->op.vector, at.off);
-    (t->way == WHOLE ? pass_sum_block
-                     : pass_sum)(&t->op.vector, d > 1 ? v : &only, d,
-                                 (const char *const *)v, m->size, at.n);
+    sum_vectors(&t->op.vector, d > 1 ? v : &only, d, (const char *const *)v,
+                m->size, at.n);
 }
 
 static void sum(const struct members *m, const struct task *t,
@@ -139,8 +241,8 @@ static void fetch(const struct members *m, const struct task *t,
         int from = gathers ? k : t->op.peer;
         struct group_chunk at = piece(m, t, c, k);
         if (from != m->rank)
-            pass_copy(&t->op.vector, group_at(&t->op.vector, at.off),
-                      shown_at(m, t, c, from, k, at.off), at.n);
+            copy(&t->op.vector, group_at(&t->op.vector, at.off),
+                 shown_at(m, t, c, from, k, at.off), at.n);
     }
 }
 
@@ -152,7 +254,6 @@ void steps_work(const struct members *m, const struct task *t,
 
 // ---- the third part: this member's result is complete
 
-// Copies sums that others have written over this member's shown numbers.
 void steps_take_back(const struct members *m, const struct task *t,
                      const struct cursor *c)
 {
@@ -162,14 +263,11 @@ void steps_take_back(const struct members *m, const struct task *t,
         return;
     for (int k = 0; k < pieces(m, t); k++) {
         struct group_chunk at = piece(m, t, c, k);
-        pass_copy(&t->op.vector, group_at(&t->op.vector, at.off),
-                  shown_at(m, t, c, m->rank, k, at.off), at.n);
+        copy(&t->op.vector, group_at(&t->op.vector, at.off),
+             shown_at(m, t, c, m->rank, k, at.off), at.n);
     }
 }
 
-// Whether others may still read or write the numbers that this member shows
-// after it has done its own part. (A place is not written again before all have
-// done theirs: ring_shm.c.)
 bool steps_await_others(const struct members *m, const struct task *t)
 {
     enum group_verb verb = t->op.verb;

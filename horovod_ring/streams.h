@@ -12,7 +12,7 @@
 // of a piece until all of it has moved.
 //
 // The links are TCP connections (streams_tcp), buffers in shared memory
-// (streams_shm), or simulated (streams_virtual.h, simulate/group_simulated.c).
+// (streams_shm), or simulated (ring_virtual.c, simulate/group_simulated.c).
 //
 // A member that fails sends HEAD_ABORT with the rank at fault on its links, so
 // that all members name the same rank.

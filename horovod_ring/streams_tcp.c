@@ -20,17 +20,6 @@ struct tcp {
     struct pollfd *polled; // places for a wait
 };
 
-static bool calls_right(int from, int to, int world)
-{
-    return to == (from + 1) % world;
-}
-
-static bool calls_lower(int from, int to, int world)
-{
-    (void)world;
-    return to < from;
-}
-
 static int connect_all(struct streams *p, struct cluster *c, const char *iface)
 {
     struct tcp *s = p->state;
@@ -38,9 +27,7 @@ static int connect_all(struct streams *p, struct cluster *c, const char *iface)
     if (!fds)
         return -1;
     int *called = fds, *accepted = fds + p->world;
-    int rc = meet(c, p->name, iface,
-                  p->who == STREAMS_RING ? calls_right : calls_lower, called,
-                  accepted);
+    int rc = meet(c, p->name, iface, p->who, called, accepted);
     for (int k = 0; k < p->n; k++) {
         const struct streams_link *l = &p->links[k];
         s->fd[k] = 1 + (l->calls ? called : accepted)[l->member];

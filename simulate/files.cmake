@@ -15,7 +15,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     simulate/compressed.c simulate/group_simulated.c simulate/no_numbers.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
     horovod_ring/streams.c horovod_ring/ring_flow.c horovod_ring/pairs.c
-    horovod_ring/tickets.c allreduce/operands.c core/group/group.c core/group/chunk.c
+    allreduce/operands.c core/group/group.c core/group/chunk.c
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
     ps_worker/client.c ps_worker/client_send.c ps_worker/task.c
     ps_server/server.c ps_server/server_send.c ps_server/peers.c

@@ -1,6 +1,6 @@
 lockstep_library(operands FILES allreduce/operands.c LINKS group)
 lockstep_backend(allreduce
-  FILES allreduce/algorithm.c allreduce/library_mpi.c allreduce/half_types.c
+  FILES allreduce/algorithm.c allreduce/library_mpi.c
         allreduce/rollcall.c
   LINKS operands group telemetry cluster_mpi cluster config device base
         MPI::MPI_C Threads::Threads)

@@ -15,7 +15,6 @@
 #include "allreduce/library_carriers.h"
 
 #include "allreduce/algorithm.h"
-#include "allreduce/half_types.h"
 #include "allreduce/operands.h"
 #include "allreduce/rollcall.h"
 
@@ -30,6 +29,8 @@
 #include <string.h>
 
 enum { TAG_PAIR = 1, TAG_CREATE = 3 };
+
+enum { BLOCK = 4096 }; // elements: 16 KiB stay in the first-level cache
 
 struct verb { // under way
     struct group_op op;
@@ -66,6 +67,57 @@ struct library {
     uint64_t recorded_ns; // end of the lane's last span
 };
 
+// ---- number formats
+
+// Adds numbers of two bytes in fp32, and rounds once.
+static void add(const uint16_t *in, uint16_t *inout, size_t n,
+                enum dtype format)
+{
+    float wide[BLOCK];
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t len = n - i < BLOCK ? n - i : BLOCK;
+        vector_cast(wide, DTYPE_F32, in + i, format, len);
+        vector_add_into_wire(inout + i, format, wide, len);
+    }
+}
+
+static void add_f16(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)type;
+    add(in, inout, (size_t)*n, DTYPE_F16);
+}
+
+static void add_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)type;
+    add(in, inout, (size_t)*n, DTYPE_BF16);
+}
+
+static void format_open(struct format *f, MPI_User_function *add_all)
+{
+    MPI(MPI_Type_contiguous(2, MPI_BYTE, &f->type));
+    MPI(MPI_Type_commit(&f->type));
+    MPI(MPI_Op_create(add_all, 1, &f->sum));
+}
+
+static void format_close(struct format *f)
+{
+    MPI(MPI_Op_free(&f->sum));
+    MPI(MPI_Type_free(&f->type));
+}
+
+static struct format format_of(const struct library *l, enum dtype t)
+{
+    const struct format formats[] = {
+        [DTYPE_F32] = {MPI_FLOAT, MPI_SUM},
+        [DTYPE_F16] = l->fp16,
+        [DTYPE_BF16] = l->bf16,
+        [DTYPE_F64] = {MPI_DOUBLE, MPI_SUM},
+        [DTYPE_BYTE] = {MPI_BYTE, MPI_OP_NULL},
+    };
+    return formats[t];
+}
+
 // ---- one verb
 
 // A 16-bit vector for a verb: a spare one, or a new one. NULL after fail().
@@ -95,18 +147,6 @@ static int cast_down(struct group *g, struct verb *v)
         vector_cast(group_at(x, own.off), DTYPE_F32, v->half + own.off, x->wire,
                     own.n);
     return 0;
-}
-
-static struct format format_of(const struct library *l, enum dtype t)
-{
-    const struct format formats[] = {
-        [DTYPE_F32] = {MPI_FLOAT, MPI_SUM},
-        [DTYPE_F16] = l->fp16,
-        [DTYPE_BF16] = l->bf16,
-        [DTYPE_F64] = {MPI_DOUBLE, MPI_SUM},
-        [DTYPE_BYTE] = {MPI_BYTE, MPI_OP_NULL},
-    };
-    return formats[t];
 }
 
 // The lengths and offsets of the chunks of a verb's vector, as MPI takes them.
@@ -340,8 +380,8 @@ static int library_open(struct group *g)
     if (algorithm_use((enum algorithm)g->job.algorithm) || open_memory(g) ||
         open_comm(g))
         return -1;
-    half_types_open(&l->fp16.type, &l->fp16.sum, DTYPE_F16);
-    half_types_open(&l->bf16.type, &l->bf16.sum, DTYPE_BF16);
+    format_open(&l->fp16, add_f16);
+    format_open(&l->bf16, add_bf16);
     l->has_formats = true;
     return rollcall_open(&l->roll, l->comm, g->job.cluster->ranks);
 }
@@ -358,8 +398,8 @@ static void library_close(struct group *g)
     }
     rollcall_close(&l->roll);
     if (l->has_formats) {
-        half_types_close(&l->fp16.type, &l->fp16.sum);
-        half_types_close(&l->bf16.type, &l->bf16.sum);
+        format_close(&l->fp16);
+        format_close(&l->bf16);
     }
     if (l->has_comm)
         MPI(MPI_Comm_free(&l->comm));

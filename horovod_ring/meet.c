@@ -75,22 +75,28 @@ struct handshake {
 
 struct connector {
     struct cluster *c;
-    const char *name;
-    enum streams_who who;
-    int *called, *accepted;
+    const struct streams *p; // whose links are to be connected
+    int *fd;                 // by link: 1 + its socket; 0: none yet
     struct place *all;
     uint8_t secret[SECRET_KEY]; // zero if the job has none
     int listener, refused, nincoming, capacity;
-    struct handshake *out; // by rank
+    struct handshake *out; // by link
     struct handshake *incoming;
     struct pollfd *polls;
     uint64_t deadline;
 };
 
-// Whether member `from` connects to member `to`; the same on all members.
-static bool calls(const struct connector *m, int from, int to)
+static int member_at(const struct connector *m, int link)
 {
-    return m->who == STREAMS_RING ? to == (from + 1) % m->c->world : to < from;
+    return m->p->links[link].member;
+}
+
+// Whether a link, one that this member calls or one that it accepts, is not
+// connected yet.
+static bool is_missing(const struct connector *m, int link, bool calls)
+{
+    return !m->fd[link] && m->p->links[link].calls == calls &&
+           member_at(m, link) != m->c->rank;
 }
 
 // ---- proofs
@@ -164,67 +170,63 @@ static void drop(struct handshake *g)
 
 // ---- connections that this member calls
 
-// The rank in the whole job, by which error messages name a member.
-static int job_rank(const struct connector *m, int member)
+static int fail_call(const struct connector *m, int link, const char *why)
 {
-    return cluster_job_rank(m->c->ranks, member);
-}
-
-static int fail_call(const struct connector *m, int to, const char *why)
-{
-    return fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
+    int to = member_at(m, link);
+    return fail("%s: rank %d on %s: %s", m->p->name, streams_rank(m->p, to),
                 m->all[to].host, why);
 }
 
-static int begin_call(struct connector *m, int to)
+static int begin_call(struct connector *m, int link)
 {
-    struct handshake *g = &m->out[to];
+    struct handshake *g = &m->out[link];
     drop(g);
     g->until = now_ns() + call_again_ns;
-    g->fd = tcp_begin(&m->all[to].address);
-    return g->fd < 0 ? fail_call(m, to, fail_message()) : 0;
+    g->fd = tcp_begin(&m->all[member_at(m, link)].address);
+    return g->fd < 0 ? fail_call(m, link, fail_message()) : 0;
 }
 
-static int greet(struct connector *m, int to)
+static int greet(struct connector *m, int link)
 {
-    struct handshake *g = &m->out[to];
-    if (tcp_connected(g->fd, &m->all[to].address))
-        return fail_call(m, to, fail_message());
+    struct handshake *g = &m->out[link];
+    if (tcp_connected(g->fd, &m->all[member_at(m, link)].address))
+        return fail_call(m, link, fail_message());
     g->hello = (struct hello){.version = VERSION, .rank = m->c->rank};
     memcpy(g->hello.magic, "lockring", sizeof g->hello.magic);
     secret_random(g->hello.nonce, NONCE);
     g->phase = GREETED;
     return send_whole(g->fd, &g->hello, sizeof g->hello) ? 0
-                                                         : begin_call(m, to);
+                                                         : begin_call(m, link);
 }
 
-static int answer(struct connector *m, int to)
+static int answer(struct connector *m, int link)
 {
-    struct handshake *g = &m->out[to];
-    if (!proves(m, ACCEPTS, to, g))
-        return fail_call(m, to, "belongs to another job");
-    prove(m, CALLS, to, g);
+    struct handshake *g = &m->out[link];
+    if (!proves(m, ACCEPTS, member_at(m, link), g))
+        return fail_call(m, link, "belongs to another job");
+    prove(m, CALLS, member_at(m, link), g);
     g->phase = PROVEN;
-    return send_whole(g->fd, g->proof, sizeof g->proof) ? 0 : begin_call(m, to);
+    return send_whole(g->fd, g->proof, sizeof g->proof) ? 0
+                                                        : begin_call(m, link);
 }
 
 // Handles an answer. If the acceptor has dropped this connection, because its
 // list was full, calls again.
-static int continue_call(struct connector *m, int to)
+static int continue_call(struct connector *m, int link)
 {
-    struct handshake *g = &m->out[to];
+    struct handshake *g = &m->out[link];
     if (g->phase == BEGUN)
-        return greet(m, to);
+        return greet(m, link);
     bool proven = g->phase == PROVEN;
     int heard = proven ? receive_part(g, &g->welcome, 1)
                        : receive_part(g, &g->answer, sizeof g->answer);
     if (heard == 0)
         return 0;
     if (heard < 0)
-        return begin_call(m, to);
+        return begin_call(m, link);
     if (!proven)
-        return answer(m, to);
-    m->called[to] = g->fd;
+        return answer(m, link);
+    m->fd[link] = 1 + g->fd;
     g->fd = -1;
     return 0;
 }
@@ -234,22 +236,25 @@ static int continue_call(struct connector *m, int to)
 static void refuse(struct connector *m, struct handshake *g)
 {
     if (++m->refused <= LINES)
-        log_line("%s: refused an unauthenticated peer%s", m->name,
+        log_line("%s: refused an unauthenticated peer%s", m->p->name,
                  m->refused == LINES ? " (further ones are not logged)" : "");
     drop(g);
 }
 
-static bool is_expected(const struct connector *m, const struct hello *h)
+// The link that the sender of a hello may open; -1: none.
+static int link_of(const struct connector *m, const struct hello *h)
 {
-    int r = h->rank, own = m->c->rank;
-    return !memcmp(h->magic, "lockring", sizeof h->magic) &&
-           h->version == VERSION && r >= 0 && r < m->c->world && r != own &&
-           calls(m, r, own) && m->accepted[r] < 0;
+    if (memcmp(h->magic, "lockring", sizeof h->magic) || h->version != VERSION)
+        return -1;
+    for (int k = 0; k < m->p->n; k++)
+        if (is_missing(m, k, false) && member_at(m, k) == h->rank)
+            return k;
+    return -1;
 }
 
 static void take_hello(struct connector *m, struct handshake *g)
 {
-    if (!is_expected(m, &g->hello)) {
+    if (link_of(m, &g->hello) < 0) {
         refuse(m, g);
         return;
     }
@@ -262,13 +267,14 @@ static void take_hello(struct connector *m, struct handshake *g)
 
 static void take_proof(struct connector *m, struct handshake *g)
 {
+    int link = link_of(m, &g->hello);
     g->welcome = 1;
-    if (!is_expected(m, &g->hello) || !proves(m, CALLS, m->c->rank, g) ||
+    if (link < 0 || !proves(m, CALLS, m->c->rank, g) ||
         !send_whole(g->fd, &g->welcome, 1)) {
         refuse(m, g);
         return;
     }
-    m->accepted[g->hello.rank] = g->fd;
+    m->fd[link] = 1 + g->fd;
     g->fd = -1;
 }
 
@@ -315,7 +321,7 @@ static int accept_some(struct connector *m)
         if (fd == TCP_NONE)
             return 0;
         if (fd == TCP_FULL ? m->nincoming == 0 : fd < 0)
-            return fail("%s: %s", m->name, fail_message());
+            return fail("%s: %s", m->p->name, fail_message());
         if (fd < 0 || m->nincoming == m->capacity)
             drop_one(m, now);
         if (fd >= 0)
@@ -327,53 +333,51 @@ static int accept_some(struct connector *m)
 
 // ---- the loop
 
-// Returns the first member that is not connected yet, or -1 if there is none.
-// If `called`, it looks at the members that we call, else at those that call
-// us.
-static int missing(const struct connector *m, bool called)
+// Returns the first link that is not connected yet, or -1 if there is none, of
+// the links that we call, or of those that we accept.
+static int missing(const struct connector *m, bool calls)
 {
-    int own = m->c->rank, world = m->c->world;
-    for (int i = 1; i < world; i++) {
-        int r = (own + i) % world; // spread the calls over the members
-        if (called ? calls(m, own, r) && m->called[r] < 0
-                   : calls(m, r, own) && m->accepted[r] < 0)
-            return r;
+    for (int i = 1; i <= m->p->n; i++) {
+        int k = (m->c->rank + i) % m->p->n; // spread calls over the members
+        if (is_missing(m, k, calls))
+            return k;
     }
     return -1;
 }
 
 static int fail_late(const struct connector *m)
 {
-    int to = missing(m, true), from = missing(m, false);
-    if (to >= 0)
-        return fail("%s: rank %d on %s: no answer within %g s", m->name,
-                    job_rank(m, to), m->all[to].host, m->c->timeout_s);
-    return fail("%s: rank %d did not connect within %g s", m->name,
-                job_rank(m, from), m->c->timeout_s);
+    int out = missing(m, true), in = missing(m, false);
+    char why[64];
+    snprintf(why, sizeof why, "no answer within %g s", m->c->timeout_s);
+    if (out >= 0)
+        return fail_call(m, out, why);
+    return fail("%s: rank %d did not connect within %g s", m->p->name,
+                streams_rank(m->p, member_at(m, in)), m->c->timeout_s);
 }
 
 // Waits for events of the listener and of all connections, and handles them.
 static int poll_step(struct connector *m)
 {
-    int world = m->c->world, incoming = m->nincoming;
-    struct pollfd *out = m->polls + 1, *in = out + world;
+    int links = m->p->n, incoming = m->nincoming;
+    struct pollfd *out = m->polls + 1, *in = out + links;
     m->polls[0] = (struct pollfd){.fd = m->listener, .events = POLLIN};
-    for (int r = 0; r < world; r++)
-        out[r] = (struct pollfd){
-            .fd = m->out[r].fd,
-            .events = m->out[r].phase == BEGUN ? POLLOUT : POLLIN,
+    for (int k = 0; k < links; k++)
+        out[k] = (struct pollfd){
+            .fd = m->out[k].fd,
+            .events = m->out[k].phase == BEGUN ? POLLOUT : POLLIN,
         };
     for (int i = 0; i < incoming; i++)
         in[i] = (struct pollfd){.fd = m->incoming[i].fd, .events = POLLIN};
-    if (poll(m->polls, (nfds_t)(1 + world + incoming), 100) < 0 &&
+    if (poll(m->polls, (nfds_t)(1 + links + incoming), 100) < 0 &&
         errno != EINTR)
-        return fail("%s: poll: %s", m->name, strerror(errno));
+        return fail("%s: poll: %s", m->p->name, strerror(errno));
     uint64_t now = now_ns();
-    for (int r = 0; r < world; r++) {
-        const struct handshake *g = &m->out[r];
+    for (int k = 0; k < links; k++) {
+        const struct handshake *g = &m->out[k];
         bool again = g->fd >= 0 && g->phase == BEGUN && now >= g->until;
-        if (out[r].fd >= 0 && out[r].revents ? continue_call(m, r)
-            : again                          ? begin_call(m, r)
+        if (out[k].fd >= 0 && out[k].revents ? continue_call(m, k)
+            : again                          ? begin_call(m, k)
                                              : 0)
             return -1;
     }
@@ -386,11 +390,10 @@ static int poll_step(struct connector *m)
 
 static int meet_all(struct connector *m)
 {
-    int own = m->c->rank, world = m->c->world;
     m->deadline = now_ns() + (uint64_t)(m->c->timeout_s * 1e9);
-    for (int i = 1; i < world; i++) {
-        int r = (own + i) % world;
-        if (calls(m, own, r) && begin_call(m, r))
+    for (int i = 1; i <= m->p->n; i++) {
+        int k = (m->c->rank + i) % m->p->n;
+        if (is_missing(m, k, true) && begin_call(m, k))
             return -1;
     }
     while (missing(m, true) >= 0 || missing(m, false) >= 0) {
@@ -421,31 +424,31 @@ static int publish(struct connector *m, const struct sockaddr_in *address)
     struct place mine = {.address = *address};
     socklen_t len = sizeof mine.address;
     if (getsockname(m->listener, (struct sockaddr *)&mine.address, &len))
-        return fail("%s: getsockname: %s", m->name, strerror(errno));
+        return fail("%s: getsockname: %s", m->p->name, strerror(errno));
     secret_random(mine.key, sizeof mine.key);
     gethostname(mine.host, sizeof mine.host - 1);
     if (cluster_allgather(m->c, &mine, m->all, sizeof mine))
         return -1;
-    return check_hosts(m->name, m->c->world, m->all);
+    return check_hosts(m->p->name, m->c->world, m->all);
 }
 
 static int allocate(struct connector *m)
 {
-    size_t world = (size_t)m->c->world;
+    size_t world = (size_t)m->c->world, links = (size_t)m->p->n;
     m->capacity = m->c->world + INCOMING;
     m->all = mem_alloc(world, sizeof *m->all);
-    m->out = mem_alloc(world, sizeof *m->out);
+    m->out = mem_alloc(links, sizeof *m->out);
     m->incoming = mem_alloc((size_t)m->capacity, sizeof *m->incoming);
-    m->polls = mem_alloc(1 + world + (size_t)m->capacity, sizeof *m->polls);
-    for (size_t r = 0; m->out && r < world; r++)
-        m->out[r].fd = -1;
+    m->polls = mem_alloc(1 + links + (size_t)m->capacity, sizeof *m->polls);
+    for (size_t k = 0; m->out && k < links; k++)
+        m->out[k].fd = -1;
     return m->all && m->out && m->incoming && m->polls ? 0 : -1;
 }
 
 static void close_all(struct connector *m)
 {
-    for (int r = 0; m->out && r < m->c->world; r++)
-        drop(&m->out[r]);
+    for (int k = 0; m->out && k < m->p->n; k++)
+        drop(&m->out[k]);
     for (int i = 0; i < m->nincoming; i++)
         drop(&m->incoming[i]);
     if (m->listener >= 0)
@@ -457,18 +460,10 @@ static void close_all(struct connector *m)
     explicit_bzero(m->secret, sizeof m->secret);
 }
 
-int meet(struct cluster *c, const char *name, const char *iface,
-         enum streams_who who, int *called, int *accepted)
+int meet(const struct streams *p, struct cluster *c, const char *iface, int *fd)
 {
     struct sockaddr_in address;
-    struct connector m = {.c = c,
-                          .name = name,
-                          .who = who,
-                          .called = called,
-                          .accepted = accepted,
-                          .listener = -1};
-    for (int r = 0; r < c->world; r++)
-        called[r] = accepted[r] = -1;
+    struct connector m = {.c = c, .p = p, .fd = fd, .listener = -1};
     int rc = -1;
     if (!allocate(&m) && secret_read(m.secret) >= 0 &&
         !tcp_address(&address, iface) &&

@@ -40,13 +40,12 @@ static bool parse_subnet(const char *text, uint32_t *net, uint32_t *mask)
 int tcp_address(struct sockaddr_in *out, const char *iface)
 {
     struct ifaddrs *all;
-    uint32_t net = INADDR_LOOPBACK, mask = ~0u;
-    bool subnet = !*iface || parse_subnet(iface, &net, &mask);
+    uint32_t net, mask;
     *out = (struct sockaddr_in){.sin_family = AF_INET};
-    if (!*iface) {
-        out->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    out->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!*iface)
         return 0;
-    }
+    bool subnet = parse_subnet(iface, &net, &mask);
     if (getifaddrs(&all))
         return fail("ring: getifaddrs: %s", strerror(errno));
     char names[200] = "";
@@ -150,26 +149,4 @@ int tcp_accept(int listener)
         close(fd);
         return -1;
     }
-}
-
-static ssize_t moved(ssize_t n, const char *name, int peer)
-{
-    if (n > 0)
-        return n;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-        return 0;
-    return fail("%s: rank %d closed%s%s", name, peer, n < 0 ? ": " : "",
-                n < 0 ? strerror(errno) : "");
-}
-
-ssize_t tcp_send_some(int fd, const struct iovec *v, int n, const char *name,
-                      int peer)
-{
-    struct msghdr m = {.msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n};
-    return moved(sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT), name, peer);
-}
-
-ssize_t tcp_recv_some(int fd, void *p, size_t bytes, const char *name, int peer)
-{
-    return moved(recv(fd, p, bytes, MSG_DONTWAIT), name, peer);
 }

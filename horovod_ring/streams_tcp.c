@@ -3,7 +3,6 @@
 #include "horovod_ring/streams.h"
 
 #include "horovod_ring/meet.h"
-#include "horovod_ring/tcp.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -12,6 +11,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct tcp {
@@ -19,22 +19,6 @@ struct tcp {
     int event;             // 1 + a descriptor; wake() writes to it
     struct pollfd *polled; // places for a wait
 };
-
-static int connect_all(struct streams *p, struct cluster *c, const char *iface)
-{
-    struct tcp *s = p->state;
-    int *fds = mem_alloc(2 * (size_t)p->world, sizeof *fds);
-    if (!fds)
-        return -1;
-    int *called = fds, *accepted = fds + p->world;
-    int rc = meet(c, p->name, iface, p->who, called, accepted);
-    for (int k = 0; k < p->n; k++) {
-        const struct streams_link *l = &p->links[k];
-        s->fd[k] = 1 + (l->calls ? called : accepted)[l->member];
-    }
-    mem_free(fds);
-    return rc;
-}
 
 static int links_open(struct streams *p, struct cluster *c,
                       const struct streams_config *config)
@@ -45,22 +29,34 @@ static int links_open(struct streams *p, struct cluster *c,
         return fail("%s: eventfd: %s", p->name, strerror(errno));
     s->fd = mem_alloc((size_t)p->n, sizeof *s->fd);
     s->polled = mem_alloc(1 + (size_t)(2 + c->world), sizeof *s->polled);
-    return s->fd && s->polled ? connect_all(p, c, config->iface) : -1;
+    return s->fd && s->polled ? meet(p, c, config->iface, s->fd) : -1;
+}
+
+// n: what sendmsg() or recv() has returned for a link.
+static ssize_t moved(const struct streams *p, int link, ssize_t n)
+{
+    if (n > 0)
+        return n;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return 0;
+    return fail("%s: rank %d closed%s%s", p->name,
+                streams_rank(p, p->links[link].member), n < 0 ? ": " : "",
+                n < 0 ? strerror(errno) : "");
 }
 
 static ssize_t links_send(struct streams *p, int link, const struct iovec *v,
                           int n)
 {
     const struct tcp *s = p->state;
-    return tcp_send_some(s->fd[link] - 1, v, n, p->name,
-                         streams_rank(p, p->links[link].member));
+    struct msghdr m = {.msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n};
+    return moved(p, link,
+                 sendmsg(s->fd[link] - 1, &m, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 static ssize_t links_recv(struct streams *p, int link, void *at, size_t bytes)
 {
     const struct tcp *s = p->state;
-    return tcp_recv_some(s->fd[link] - 1, at, bytes, p->name,
-                         streams_rank(p, p->links[link].member));
+    return moved(p, link, recv(s->fd[link] - 1, at, bytes, MSG_DONTWAIT));
 }
 
 // Only links that are wanted are polled: another one may have closed already.

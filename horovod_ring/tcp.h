@@ -3,10 +3,7 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-#include <sys/uio.h>
 
 // *out: our own address for iface=TEXT, with port 0. "" is loopback; else the
 // text is the name of an interface, or a subnet ("10.0.0.0/24") that contains
@@ -26,11 +23,3 @@ int tcp_listen(const struct sockaddr_in *address);
 int tcp_begin(const struct sockaddr_in *to);
 int tcp_connected(int fd, const struct sockaddr_in *to);
 int tcp_accept(int listener);
-
-// Send or receive what can be moved now, to or from rank `peer`. Return how
-// many bytes moved; 0 if none; -1 after fail() if the peer is gone. `name`
-// begins errors.
-ssize_t tcp_send_some(int fd, const struct iovec *v, int n, const char *name,
-                      int peer);
-ssize_t tcp_recv_some(int fd, void *p, size_t bytes, const char *name,
-                      int peer);

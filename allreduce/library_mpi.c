@@ -52,11 +52,11 @@ struct library {
     struct rollcall roll;
     bool has_comm, has_formats;
 
-    struct verb *verbs;     // ticket k at k % depth
-    MPI_Request *requests;  // in the same order
-    int *lengths, *offsets; // of chunks: `size` for each of a ticket's vectors
-    int *ended;             // indices that MPI_Testsome returns
-    uint16_t **unused;      // spare vectors of job.largest elements
+    struct verb *verbs;    // ticket k at k % depth
+    MPI_Request *requests; // in the same order
+    int *chunks; // `size` lengths and offsets for each of a ticket's vectors
+    int *ended;  // indices that MPI_Testsome returns
+    uint16_t **unused; // spare vectors of job.largest elements
     size_t nunused;
     // Verbs begun so far; verbs done, counted from the first without a gap.
     uint64_t begun, done;
@@ -160,8 +160,8 @@ static struct chunks chunks_of(const struct group *g, const struct verb *v,
 {
     const struct library *l = g->state;
     size_t slot = 2 * (size_t)(v->number % g->job.depth) + (x == &v->op.given);
-    struct chunks k = {l->lengths + slot * (size_t)g->size,
-                       l->offsets + slot * (size_t)g->size};
+    int *lengths = l->chunks + 2 * slot * (size_t)g->size;
+    struct chunks k = {lengths, lengths + g->size};
     for (int c = 0; c < g->size; c++) {
         struct group_chunk chunk = group_chunk_of(x, g->job.grain, g->size, c);
         k.lengths[c] = (int)chunk.n;
@@ -297,14 +297,13 @@ static int library_advance(struct group *g, uint64_t *done)
 
 // mpi_nap() yields the core and sleeps at most 200 us, so nobody has to wake
 // it.
-static int library_wait(struct group *g, uint64_t spin_ns)
+static int library_wait(struct group *g)
 {
     struct library *l = g->state;
     double idle = (double)(now_ns() - l->moved_ns) * 1e-9;
     double waited = (double)group_waited(g->since_ns, l->moved_ns) * 1e-9;
     double limit = g->job.cluster->timeout_s;
     char who[256];
-    (void)spin_ns;
     if (idle > limit / 2 && !l->called) {
         rollcall_say(&l->roll, (int64_t)l->begun);
         l->called = true;
@@ -325,15 +324,13 @@ static int library_wait(struct group *g, uint64_t spin_ns)
 static int open_memory(struct group *g)
 {
     struct library *l = g->state;
-    size_t depth = g->job.depth, chunks = 2 * depth * (size_t)g->size;
+    size_t depth = g->job.depth;
     l->verbs = mem_alloc(depth, sizeof *l->verbs);
     l->requests = mem_alloc(depth, sizeof(MPI_Request));
-    l->lengths = mem_alloc(chunks, sizeof *l->lengths);
-    l->offsets = mem_alloc(chunks, sizeof *l->offsets);
+    l->chunks = mem_alloc(4 * depth * (size_t)g->size, sizeof *l->chunks);
     l->ended = mem_alloc(depth, sizeof *l->ended);
     l->unused = mem_alloc(depth, sizeof *l->unused);
-    if (!l->verbs || !l->requests || !l->lengths || !l->offsets || !l->ended ||
-        !l->unused)
+    if (!l->verbs || !l->requests || !l->chunks || !l->ended || !l->unused)
         return -1;
     for (size_t i = 0; i < depth; i++)
         l->requests[i] = MPI_REQUEST_NULL;
@@ -407,8 +404,7 @@ static void library_close(struct group *g)
         mem_free(l->unused[--l->nunused]);
     mem_free(l->unused);
     mem_free(l->ended);
-    mem_free(l->offsets);
-    mem_free(l->lengths);
+    mem_free(l->chunks);
     mem_free(l->requests);
     mem_free(l->verbs);
 }

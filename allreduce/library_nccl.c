@@ -17,11 +17,11 @@
 #include "allreduce/operands.h"
 
 #include "base/base.h"
-#include "group/nccl_queue.h"
+#include "group/nccl.h"
 
 struct library {
-    struct nccl_queue queue; // must be first
-    void *half;              // job.largest elements of two bytes
+    struct nccl nccl; // must be first
+    void *half;       // job.largest elements of two bytes
 };
 
 static void *at(void *data, enum dtype type, size_t off)
@@ -43,16 +43,16 @@ static bool has_equal_chunks(const struct group *g, const struct group_op *op)
 
 // One collective for each chunk c: the sum goes to member c, or member c's
 // numbers go to all.
-static int move_each(struct nccl *n, const struct group *g,
-                     const struct group_op *op, void *data)
+static int move_each(struct group *g, const struct group_op *op, void *data)
 {
+    const struct nccl *n = g->state;
     enum dtype wire = op->vector.wire;
     ncclDataType_t type = nccl_type(wire);
     ncclResult_t r = ncclGroupStart();
     for (int c = 0; c < g->size; c++) {
         struct group_chunk k = chunk_of(g, op, c);
         void *part = at(data, wire, k.off);
-        if (k.n == 0 || (r != ncclSuccess && r != ncclInProgress))
+        if (k.n == 0 || !nccl_has_begun(r))
             continue;
         if (op->verb == GROUP_REDUCE_SCATTER)
             r = ncclReduce(part, part, k.n, type, ncclSum, c, n->comm,
@@ -60,31 +60,28 @@ static int move_each(struct nccl *n, const struct group *g,
         else
             r = ncclBroadcast(part, part, k.n, type, c, n->comm, n->stream);
     }
-    return nccl_grouped(n, r, group_verb_name(op->verb));
+    return nccl_grouped(g, r, group_verb_name(op->verb));
 }
 
-static int move_chunks(struct nccl *n, const struct group *g,
-                       const struct group_op *op, void *data)
+static int move_chunks(struct group *g, const struct group_op *op, void *data)
 {
+    const struct nccl *n = g->state;
     enum dtype wire = op->vector.wire;
     struct group_chunk own = chunk_of(g, op, g->rank);
     void *part = at(data, wire, own.off);
     if (!has_equal_chunks(g, op))
-        return move_each(n, g, op, data);
-    if (op->verb == GROUP_REDUCE_SCATTER)
-        return nccl_asked(n,
-                          ncclReduceScatter(data, part, own.n, nccl_type(wire),
-                                            ncclSum, n->comm, n->stream),
-                          "reduce_scatter");
-    return nccl_asked(n,
-                      ncclAllGather(part, data, own.n, nccl_type(wire), n->comm,
-                                    n->stream),
-                      "all_gather");
+        return move_each(g, op, data);
+    ncclResult_t r = op->verb == GROUP_REDUCE_SCATTER
+                         ? ncclReduceScatter(data, part, own.n, nccl_type(wire),
+                                             ncclSum, n->comm, n->stream)
+                         : ncclAllGather(part, data, own.n, nccl_type(wire),
+                                         n->comm, n->stream);
+    return nccl_asked(g, r, group_verb_name(op->verb));
 }
 
-static int move(struct nccl *n, const struct group *g,
-                const struct group_op *op, void *data)
+static int move(struct group *g, const struct group_op *op, void *data)
 {
+    const struct nccl *n = g->state;
     size_t count = op->vector.n;
     ncclDataType_t type = nccl_type(op->vector.wire);
     ncclResult_t r;
@@ -107,48 +104,45 @@ static int move(struct nccl *n, const struct group *g,
         r = ncclRecv(data, count, type, op->peer, n->comm, n->stream);
         break;
     case GROUP_ALL_TO_ALL:
-        return nccl_queue_all_to_all(n, g, op);
+        return nccl_all_to_all(g, op);
     default:
-        return move_chunks(n, g, op, data);
+        return move_chunks(g, op, data);
     }
-    return nccl_asked(n, r, group_verb_name(op->verb));
+    return nccl_asked(g, r, group_verb_name(op->verb));
 }
 
-static int cast(struct nccl *n, void *dst, enum dtype to, void *src,
+static int cast(const struct group *g, void *dst, enum dtype to, void *src,
                 enum dtype from, float scale, struct group_chunk part)
 {
-    return device_cast_on(n->dev, DEVICE_COMM, at(dst, to, part.off), to,
+    return device_cast_on(g->job.dev, DEVICE_COMM, at(dst, to, part.off), to,
                           at(src, from, part.off), from, scale, part.n);
 }
 
 // Moves fp32 numbers that travel in 16 bits. After an all_gather or a broadcast
 // all members must have the same numbers. So the member that gives them also
 // rounds them in its own vector.
-static int move_half(struct library *l, const struct group *g,
-                     const struct group_op *op)
+static int move_half(struct group *g, const struct group_op *op)
 {
-    struct nccl *n = &l->queue.nccl;
+    const struct library *l = g->state;
     const struct group_vector *v = &op->vector;
     struct group_chunk given = operand_given(g, op);
     bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
-    if (cast(n, l->half, v->wire, v->data, DTYPE_F32, v->scale, given) ||
-        (result && cast(n, v->data, DTYPE_F32, l->half, v->wire, 1, given)) ||
-        move(n, g, op, l->half))
+    if (cast(g, l->half, v->wire, v->data, DTYPE_F32, v->scale, given) ||
+        (result && cast(g, v->data, DTYPE_F32, l->half, v->wire, 1, given)) ||
+        move(g, op, l->half))
         return -1;
-    return cast(n, v->data, DTYPE_F32, l->half, v->wire, 1,
+    return cast(g, v->data, DTYPE_F32, l->half, v->wire, 1,
                 operand_taken(g, op));
 }
 
 static int library_begin(struct group *g, const struct group_op *op)
 {
-    struct library *l = g->state;
-    bool casts = group_casts(&op->vector);
     operands_count(g, op);
-    if (nccl_queue_begin(&l->queue) ||
-        (casts ? move_half(l, g, op)
-               : move(&l->queue.nccl, g, op, op->vector.data)))
+    if (nccl_begin(g) ||
+        (group_casts(&op->vector) ? move_half(g, op)
+                                  : move(g, op, op->vector.data)))
         return -1;
-    return nccl_queue_end(&l->queue);
+    return nccl_end(g);
 }
 
 static int library_open(struct group *g)
@@ -159,13 +153,13 @@ static int library_open(struct group *g)
         if (!l->half)
             return -1;
     }
-    return nccl_queue_open(g);
+    return nccl_open(g);
 }
 
 static void library_close(struct group *g)
 {
     struct library *l = g->state;
-    nccl_queue_close(g);
+    nccl_close(g);
     device_free(g->job.dev, l->half);
 }
 
@@ -175,12 +169,12 @@ const struct group_ops library_nccl = {
     .on_device = true,
     .state_size = sizeof(struct library),
     .grain = NCCL_GRAIN,
-    .is_supported = nccl_queue_is_supported,
+    .is_supported = nccl_is_supported,
     .open = library_open,
     .begin = library_begin,
-    .advance = nccl_queue_advance,
-    .wait = nccl_queue_wait,
-    .follow = nccl_queue_follow,
-    .abort = nccl_queue_abort,
+    .advance = nccl_advance,
+    .wait = nccl_wait,
+    .follow = nccl_follow,
+    .abort = nccl_abort,
     .close = library_close,
 };

@@ -12,8 +12,8 @@ enum { TAG = 2 };
 
 static void listen_to(struct rollcall *c, int r)
 {
-    MPI(MPI_Irecv(&c->heard[r], 1, MPI_INT64_T, r, TAG, c->comm,
-                  &c->hearing[r]));
+    struct rollcall_member *m = &c->members[r];
+    MPI(MPI_Irecv(&m->heard, 1, MPI_INT64_T, r, TAG, c->comm, &m->hearing));
 }
 
 int rollcall_open(struct rollcall *c, MPI_Comm comm, const int *ranks)
@@ -21,15 +21,11 @@ int rollcall_open(struct rollcall *c, MPI_Comm comm, const int *ranks)
     *c = (struct rollcall){.comm = comm, .ranks = ranks};
     MPI(MPI_Comm_rank(comm, &c->rank));
     MPI(MPI_Comm_size(comm, &c->world));
-    size_t n = (size_t)c->world;
-    c->heard = mem_alloc(n, sizeof *c->heard);
-    c->said = mem_alloc(n, sizeof *c->said);
-    c->hearing = mem_alloc(n, sizeof *c->hearing);
-    c->saying = mem_alloc(n, sizeof *c->saying);
-    if (!c->heard || !c->said || !c->hearing || !c->saying)
+    c->members = mem_alloc((size_t)c->world, sizeof *c->members);
+    if (!c->members)
         return -1;
     for (int r = 0; r < c->world; r++) {
-        c->hearing[r] = c->saying[r] = MPI_REQUEST_NULL;
+        c->members[r].hearing = c->members[r].saying = MPI_REQUEST_NULL;
         if (r != c->rank)
             listen_to(c, r);
     }
@@ -38,35 +34,33 @@ int rollcall_open(struct rollcall *c, MPI_Comm comm, const int *ranks)
 
 void rollcall_close(struct rollcall *c)
 {
-    for (int r = 0; c->saying && r < c->world; r++) {
-        if (c->hearing[r] != MPI_REQUEST_NULL) {
-            MPI(MPI_Cancel(&c->hearing[r]));
-            MPI(MPI_Request_free(&c->hearing[r]));
+    for (int r = 0; c->members && r < c->world; r++) {
+        struct rollcall_member *m = &c->members[r];
+        if (m->hearing != MPI_REQUEST_NULL) {
+            MPI(MPI_Cancel(&m->hearing));
+            MPI(MPI_Request_free(&m->hearing));
         }
-        if (c->saying[r] != MPI_REQUEST_NULL)
-            MPI(MPI_Request_free(&c->saying[r]));
+        if (m->saying != MPI_REQUEST_NULL)
+            MPI(MPI_Request_free(&m->saying));
     }
-    mem_free(c->saying);
-    mem_free(c->hearing);
-    mem_free(c->said);
-    mem_free(c->heard);
+    mem_free(c->members);
     *c = (struct rollcall){0};
 }
 
 void rollcall_say(struct rollcall *c, int64_t number)
 {
     for (int r = 0; r < c->world; r++) {
+        struct rollcall_member *m = &c->members[r];
         int idle = 0;
         if (r == c->rank)
             continue;
         // If the last number to r has not arrived, r does not read now: skip
         // it.
-        MPI(MPI_Test(&c->saying[r], &idle, MPI_STATUS_IGNORE));
+        MPI(MPI_Test(&m->saying, &idle, MPI_STATUS_IGNORE));
         if (!idle)
             continue;
-        c->said[r] = number;
-        MPI(MPI_Isend(&c->said[r], 1, MPI_INT64_T, r, TAG, c->comm,
-                      &c->saying[r]));
+        m->said = number;
+        MPI(MPI_Isend(&m->said, 1, MPI_INT64_T, r, TAG, c->comm, &m->saying));
     }
 }
 
@@ -79,8 +73,8 @@ char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
         bool here = r == c->rank;
         int flag = !here;
         while (flag && !here) { // older numbers come before the newest
-            MPI(MPI_Test(&c->hearing[r], &flag, MPI_STATUS_IGNORE));
-            here = flag && c->heard[r] >= number;
+            MPI(MPI_Test(&c->members[r].hearing, &flag, MPI_STATUS_IGNORE));
+            here = flag && c->members[r].heard >= number;
             if (flag)
                 listen_to(c, r);
         }

@@ -15,8 +15,10 @@ struct rollcall {
     MPI_Comm comm;    // borrowed
     const int *ranks; // of comm's members in the job (cluster.h); borrowed
     int rank, world;
-    int64_t *heard, *said;         // latest number from, and to, each rank
-    MPI_Request *hearing, *saying; // for each rank
+    struct rollcall_member {
+        int64_t heard, said; // latest number from it, and to it
+        MPI_Request hearing, saying;
+    } * members; // by rank
 };
 
 // ranks: see struct cluster. All members call it. Returns 0, or -1 after

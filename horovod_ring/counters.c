@@ -81,8 +81,9 @@ static bool can_map(const struct probe *all, int world)
     return true;
 }
 
-int counters_possible(struct cluster *c, char why[128])
+int counters_possible(const struct group_job *job, char why[128])
 {
+    struct cluster *c = job->cluster;
     struct probe mine = {.host = host_hash()};
     int *maps = mem_alloc((size_t)c->world, sizeof *maps), possible = -1;
     struct probe *all = mem_alloc((size_t)c->world, sizeof *all);
@@ -243,12 +244,6 @@ static uint64_t sum_of_all(const struct counters *c)
     return sum;
 }
 
-static int give_up(struct counters *c, int culprit)
-{
-    c->culprit = culprit;
-    return -1;
-}
-
 static bool is_behind(const struct counters *c, int r, const struct awaited *a)
 {
     return (a->rank < 0 || a->rank == r) &&
@@ -279,15 +274,16 @@ static int look_around(struct counters *c, const struct awaited *a,
         bool left = atomic_load(&p->slot->left);
         bool dead = poll(&end, 1, 0) > 0;
         if (failed > 0) {
-            fail("%s: rank %d failed, says rank %d", c->name,
-                 cluster_job_rank(c->ranks, failed - 1),
-                 cluster_job_rank(c->ranks, r));
-            return give_up(c, failed - 1);
+            c->culprit = failed - 1;
+            return fail("%s: rank %d failed, says rank %d", c->name,
+                        cluster_job_rank(c->ranks, failed - 1),
+                        cluster_job_rank(c->ranks, r));
         }
         if ((left || dead) && is_behind(c, r, a) && !come(arg)) {
-            fail("%s: rank %d %s", c->name, cluster_job_rank(c->ranks, r),
-                 left ? "closed" : "is gone");
-            return give_up(c, r);
+            c->culprit = r;
+            return fail("%s: rank %d %s", c->name,
+                        cluster_job_rank(c->ranks, r),
+                        left ? "closed" : "is gone");
         }
     }
     return 0;
@@ -356,11 +352,10 @@ void counters_wake(struct counters *c)
 
 static int late(struct counters *c, const struct awaited *a)
 {
-    int whom = whom_we_await(c, a);
-    fail("%s: nothing from rank %d for %g s; try: look at its log, or a longer "
-         "timeout=",
-         c->name, cluster_job_rank(c->ranks, whom), c->timeout_s);
-    return give_up(c, whom);
+    c->culprit = whom_we_await(c, a);
+    return fail("%s: nothing from rank %d for %g s; try: look at its log, or a "
+                "longer timeout=",
+                c->name, cluster_job_rank(c->ranks, c->culprit), c->timeout_s);
 }
 
 int counters_wait(struct counters *c, uint64_t since_ns, uint64_t spin_ns,

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 struct cluster;
+struct group_job;
 struct slot; // one member's, in its shared memory
 
 enum counter { READY, SUMMED, MOVED, COUNTERS };
@@ -48,7 +49,7 @@ struct counters {
 // Whether all members are on one host and can map each other's memory: 1 or 0,
 // the same on every member, or -1 after fail(). If 0, `why` is the reason. All
 // members call it.
-int counters_possible(struct cluster *c, char why[128]);
+int counters_possible(const struct group_job *job, char why[128]);
 
 // Share the counters with all members; `name` begins errors. All members call
 // it. Returns 0, or -1 after fail(); counters_close() follows in both cases.

@@ -191,9 +191,9 @@ static int check_head(struct flow *f)
         f->streams->culprit = left;
         return fail("%s: rank %d sent message %u of exchange %u with %llu "
                     "bytes; expected message %d of exchange %u with %zu bytes",
-                    f->name, streams_rank(f->streams, left), h->message,
-                    h->number, (unsigned long long)h->bytes, c->message,
-                    (uint32_t)c->op, bytes);
+                    f->streams->name, streams_rank(f->streams, left),
+                    h->message, h->number, (unsigned long long)h->bytes,
+                    c->message, (uint32_t)c->op, bytes);
     }
     bool adds = plan_adds(&f->plan, op, c->message);
     c->payload = wire_land(f->wire, &op->vector, c->op, s, adds);

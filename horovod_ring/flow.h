@@ -37,8 +37,7 @@ struct cursor {
 struct flow {
     // The caller sets these, plan.grain, and the lanes of `out` and `in`. All
     // pointers are borrowed.
-    const char *name;        // begins errors
-    struct streams *streams; // STREAMS_RING
+    struct streams *streams; // STREAMS_RING; its name begins errors
     struct wire *wire;
     struct group_op *ops; // `depth` places: verb k at k % depth
     size_t depth, slice_bytes;

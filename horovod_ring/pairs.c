@@ -78,9 +78,7 @@ static void post_message(struct pairs *p, struct ticket *k, enum direction d,
     if (p->pending++ == 0)
         p->moved_ns = now_ns();
     k->left++;
-    l->queue[l->posted++ % p->depth] = (struct pair_message){.vector = *v,
-                                                             .verb = k->op.verb,
-                                                             .left = &k->left};
+    l->queue[l->posted++ % p->depth] = (struct pair_message){*v, k};
 }
 
 // Chunk r of a vector travels to or from member r.
@@ -122,8 +120,7 @@ int pairs_awaited(const struct pairs *p, enum group_verb *verb)
     *verb = first->op.verb;
     for (int d = 0; d < 2; d++)
         for (int r = 0; r < p->streams.world; r++)
-            if (pends(p, d, r) &&
-                present(p, &p->lines[d][r])->left == &first->left)
+            if (pends(p, d, r) && present(p, &p->lines[d][r])->verb == first)
                 return r;
     return -1;
 }
@@ -179,9 +176,9 @@ static void complete(struct pairs *p, enum direction d, struct pair_line *l)
 {
     struct group_stats *s = &p->counted;
     const struct pair_message *m = present(p, l);
-    group_count(s, m->verb, d == OUT ? l->head.bytes : 0,
+    group_count(s, m->verb->op.verb, d == OUT ? l->head.bytes : 0,
                 d == OUT ? 0 : l->head.bytes);
-    --*m->left;
+    m->verb->left--;
     *(d == OUT ? &s->head_out : &s->head_in) += sizeof l->head;
     l->moved = l->cast = 0;
     l->done++;

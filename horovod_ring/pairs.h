@@ -24,10 +24,16 @@
 #include "horovod_ring/plan.h"
 #include "horovod_ring/streams.h"
 
+// A verb of the group.
+struct ticket {
+    struct group_op op;
+    uint64_t number; // of a collective: among the collectives
+    uint64_t left;   // of another verb: messages that are not complete
+};
+
 struct pair_message {
     struct group_vector vector;
-    enum group_verb verb; // of which it is a part
-    uint64_t *left;       // the verb's messages that are not complete; borrowed
+    struct ticket *verb; // of which it is a part
 };
 
 struct pair_line {
@@ -39,13 +45,6 @@ struct pair_line {
     size_t cast;   // bytes of payload that are or were in `scratch`
     char *scratch; // a piece of a vector in 16 bits
     bool closed;   // the other member has left
-};
-
-// A verb of the group.
-struct ticket {
-    struct group_op op;
-    uint64_t number; // of a collective: among the collectives
-    uint64_t left;   // of another verb: messages that are not complete
 };
 
 struct pairs {

@@ -75,6 +75,8 @@ size_t plan_elements(const struct plan *p, const struct group_op *op,
     int r = p->rank;
     if (p->world == 1)
         return 0;
+    if (group_is_pair(op->verb))
+        return (d == OUT) == (op->verb == GROUP_SEND) ? n : 0;
     if (op->verb == GROUP_ALL_TO_ALL)
         return group_exchanged(op, p->grain, r, p->world, d == OUT);
     if (plan_is_chain(op))

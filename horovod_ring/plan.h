@@ -28,6 +28,7 @@
 //     all_reduce        the sum of these two       the sum of these two
 //     broadcast         n; 0 left of the root      n; 0 at the root
 //     reduce            n; 0 at the root           n; 0 right of the root
+//     send, recv        n of a send                n of a recv
 //     all_to_all        what it gives, less        what it takes, less
 //                       its own chunk              its own chunk
 //

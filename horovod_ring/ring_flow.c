@@ -27,7 +27,6 @@ int ring_flow_open(struct group *g, const struct streams_ops *ops)
         streams_open(&r->streams, ops, job->cluster, &config))
         return -1;
     r->flow = (struct flow){
-        .name = g->name,
         .streams = &r->streams,
         .wire = &r->wire,
         .ops = r->ops,
@@ -87,19 +86,13 @@ static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
                                 (int)((limit - waited) / 1000000) + 1);
 }
 
-int ring_flow_wait(struct group *g, uint64_t spin_ns)
+int ring_flow_wait(struct group *g)
 {
     struct ring_flow *r = g->state;
     r->flow.since_ns = g->since_ns;
     r->streams.beside = NULL;
-    return r->pairs.pending > 0 ? wait_for_pairs(r, spin_ns)
-                                : flow_wait(&r->flow, spin_ns);
-}
-
-int ring_flow_wait_unspun(struct group *g, uint64_t spin_ns)
-{
-    (void)spin_ns;
-    return ring_flow_wait(g, 0);
+    return r->pairs.pending > 0 ? wait_for_pairs(r, g->spin_ns)
+                                : flow_wait(&r->flow, g->spin_ns);
 }
 
 void ring_flow_abort(struct group *g)

@@ -19,8 +19,6 @@ struct ring_flow {
 int ring_flow_open(struct group *g, const struct streams_ops *ops);
 int ring_flow_begin(struct group *g, const struct group_op *op);
 int ring_flow_advance(struct group *g, uint64_t *done);
-int ring_flow_wait(struct group *g, uint64_t spin_ns);
-// The same where no time of a model's clock passes while a member spins.
-int ring_flow_wait_unspun(struct group *g, uint64_t spin_ns);
+int ring_flow_wait(struct group *g);
 void ring_flow_abort(struct group *g);
 void ring_flow_close(struct group *g);

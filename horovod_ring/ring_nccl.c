@@ -17,12 +17,12 @@
 #include "horovod_ring/plan.h"
 
 #include "base/base.h"
-#include "group/nccl_queue.h"
+#include "group/nccl.h"
 
 struct ring {
-    struct nccl_queue queue; // must be first
-    char *buffers[2];        // receive buffers on the device
-    size_t bytes[2];         // their sizes
+    struct nccl nccl; // must be first
+    char *buffers[2]; // receive buffers on the device
+    size_t bytes[2];  // their sizes
 };
 
 // One message out and one in; either may be empty.
@@ -88,10 +88,9 @@ static struct message message_at(const struct group *g, const struct plan *p,
 static int fit(struct group *g, int i, size_t bytes)
 {
     struct ring *r = g->state;
-    const struct device_event *newest = nccl_queue_newest(&r->queue);
     if (bytes <= r->bytes[i])
         return 0;
-    if (newest && nccl_await(&r->queue.nccl, newest))
+    if (nccl_await_all(g))
         return -1;
     device_free(g->job.dev, r->buffers[i]);
     r->bytes[i] = 0;
@@ -122,17 +121,16 @@ static int fit_buffers(struct group *g, const struct plan *p,
 static int exchange(struct group *g, const void *out, size_t nout, void *in,
                     size_t nin, enum dtype type)
 {
-    struct ring *r = g->state;
-    struct nccl *n = &r->queue.nccl;
+    const struct nccl *n = g->state;
     int right = (g->rank + 1) % g->size;
     int left = (g->rank + g->size - 1) % g->size;
     ncclDataType_t t = nccl_type(type);
     ncclResult_t first = ncclGroupStart();
     if (nout && first == ncclSuccess)
         first = ncclSend(out, nout, t, right, n->comm, n->stream);
-    if (nin && (first == ncclSuccess || first == ncclInProgress))
+    if (nin && nccl_has_begun(first))
         first = ncclRecv(in, nin, t, left, n->comm, n->stream);
-    return nccl_grouped(n, first, "exchange");
+    return nccl_grouped(g, first, "exchange");
 }
 
 static int cast(struct group *g, void *dst, enum dtype to, const void *src,
@@ -204,8 +202,8 @@ static int pass_all(struct group *g, const struct plan *p,
 // stays as it is.
 static int pass_pair(struct group *g, const struct group_op *op)
 {
-    struct ring *r = g->state;
-    struct nccl *n = &r->queue.nccl;
+    const struct ring *r = g->state;
+    const struct nccl *n = &r->nccl;
     const struct group_vector *v = &op->vector;
     ncclDataType_t type = nccl_type(v->wire);
     bool half = group_casts(v), sends = op->verb == GROUP_SEND;
@@ -215,7 +213,7 @@ static int pass_pair(struct group *g, const struct group_op *op)
     ncclResult_t result =
         sends ? ncclSend(data, v->n, type, op->peer, n->comm, n->stream)
               : ncclRecv(data, v->n, type, op->peer, n->comm, n->stream);
-    if (nccl_asked(n, result, group_verb_name(op->verb)))
+    if (nccl_asked(g, result, group_verb_name(op->verb)))
         return -1;
     return half && !sends ? cast(g, v->data, v->type, data, v->wire, 1, v->n)
                           : 0;
@@ -223,45 +221,30 @@ static int pass_pair(struct group *g, const struct group_op *op)
 
 // ---- a group's functions
 
-static void count(struct group *g, const struct plan *p,
-                  const struct group_op *op)
-{
-    size_t size = dtype_bytes(op->vector.wire);
-    bool sends = op->verb == GROUP_SEND, recvs = op->verb == GROUP_RECV;
-    size_t all = op->vector.n * size;
-    if (sends || recvs)
-        group_count(&g->moved, op->verb, sends ? all : 0, recvs ? all : 0);
-    else
-        group_count(&g->moved, op->verb, plan_elements(p, op, OUT) * size,
-                    plan_elements(p, op, IN) * size);
-}
-
 static int pass(struct group *g, const struct plan *p,
                 const struct group_op *op)
 {
-    struct ring *r = g->state;
     if (group_is_pair(op->verb))
         return pass_pair(g, op);
-    return op->verb == GROUP_ALL_TO_ALL
-               ? nccl_queue_all_to_all(&r->queue.nccl, g, op)
-               : pass_all(g, p, op);
+    return op->verb == GROUP_ALL_TO_ALL ? nccl_all_to_all(g, op)
+                                        : pass_all(g, p, op);
 }
 
 static int ring_begin(struct group *g, const struct group_op *op)
 {
-    struct ring *r = g->state;
     const struct plan p = plan_of(g);
-    count(g, &p, op);
-    if (fit_buffers(g, &p, op) || nccl_queue_begin(&r->queue) ||
-        pass(g, &p, op))
+    size_t size = dtype_bytes(op->vector.wire);
+    group_count(&g->moved, op->verb, plan_elements(&p, op, OUT) * size,
+                plan_elements(&p, op, IN) * size);
+    if (fit_buffers(g, &p, op) || nccl_begin(g) || pass(g, &p, op))
         return -1;
-    return nccl_queue_end(&r->queue);
+    return nccl_end(g);
 }
 
 static void ring_close(struct group *g)
 {
     struct ring *r = g->state;
-    nccl_queue_close(g);
+    nccl_close(g);
     for (int i = 0; i < 2; i++)
         device_free(g->job.dev, r->buffers[i]);
 }
@@ -271,12 +254,12 @@ const struct group_ops ring_nccl = {
     .on_device = true,
     .state_size = sizeof(struct ring),
     .grain = NCCL_GRAIN,
-    .is_supported = nccl_queue_is_supported,
-    .open = nccl_queue_open,
+    .is_supported = nccl_is_supported,
+    .open = nccl_open,
     .begin = ring_begin,
-    .advance = nccl_queue_advance,
-    .wait = nccl_queue_wait,
-    .follow = nccl_queue_follow,
-    .abort = nccl_queue_abort,
+    .advance = nccl_advance,
+    .wait = nccl_wait,
+    .follow = nccl_follow,
+    .abort = nccl_abort,
     .close = ring_close,
 };

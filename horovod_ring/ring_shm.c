@@ -51,7 +51,7 @@ struct shm {
     uint64_t placed;            // 1 + the newest step that uses a place
     uint64_t known[COUNTERS];   // all members' counters have at least this
     struct group_stats counted; // without the pairs
-    struct pairs pairs; // and the order of all verbs
+    struct pairs pairs;         // and the order of all verbs
     struct span_lane *lane;
 };
 
@@ -107,7 +107,7 @@ static bool may_sum(const struct group *g)
 static bool may_end(const struct group *g)
 {
     struct shm *s = g->state;
-    return !steps_await_others(&s->members, task_of(g, &s->done)) ||
+    return !steps_await_others(task_of(g, &s->done)) ||
            all_have(s, SUMMED, s->done.step + 1);
 }
 
@@ -115,7 +115,7 @@ static void step_show(struct group *g)
 {
     struct shm *s = g->state;
     const struct task *t = task_of(g, &s->ready);
-    steps_show(&s->members, t, &s->ready);
+    steps_show(t, &s->ready);
     pass_step(g, &s->ready);
     if (t->way != MAPPED)
         s->placed = s->ready.step;
@@ -127,7 +127,7 @@ static void step_sum(struct group *g)
     struct shm *s = g->state;
     const struct task *t = task_of(g, &s->summed);
     uint64_t began = s->lane ? now_ns() : 0;
-    steps_work(&s->members, t, &s->summed);
+    steps_work(t, &s->summed);
     if (s->lane)
         span_add(s->lane, SPAN_ADD, (int)s->summed.op, began, now_ns());
     pass_step(g, &s->summed);
@@ -141,7 +141,7 @@ static void step_end(struct group *g)
     const struct task *t = task_of(g, &s->done);
     uint64_t op = s->done.op;
     size_t size = dtype_bytes(t->op.vector.type);
-    steps_take_back(&s->members, t, &s->done);
+    steps_take_back(t, &s->done);
     pass_step(g, &s->done);
     if (s->done.op == op)
         return;
@@ -152,11 +152,6 @@ static void step_end(struct group *g)
 }
 
 // ---- the carrier
-
-static int shm_is_supported(const struct group_job *job, char why[128])
-{
-    return counters_possible(job->cluster, why);
-}
 
 static int shm_open(struct group *g)
 {
@@ -253,7 +248,7 @@ static bool has_come(const void *arg)
     return p->pending > 0 && streams_shm_can_move(&p->streams);
 }
 
-static int shm_wait(struct group *g, uint64_t spin_ns)
+static int shm_wait(struct group *g)
 {
     struct shm *s = g->state;
     struct awaited_steps h = awaited_of(g);
@@ -264,8 +259,8 @@ static int shm_wait(struct group *g, uint64_t spin_ns)
         pairs_want(&s->pairs);
     if (whom >= 0)
         first = (struct awaited){.k = MOVED, .rank = whom};
-    return counters_wait(&s->counters, g->since_ns, spin_ns, &first, has_come,
-                         &h);
+    return counters_wait(&s->counters, g->since_ns, g->spin_ns, &first,
+                         has_come, &h);
 }
 
 static void shm_wake(struct group *g)
@@ -295,7 +290,7 @@ const struct group_ops ring_shm = {
     .name = "shm",
     .threaded = true,
     .state_size = sizeof(struct shm),
-    .is_supported = shm_is_supported,
+    .is_supported = counters_possible,
     .open = shm_open,
     .share = shm_share,
     .begin = shm_begin,

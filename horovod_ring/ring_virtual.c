@@ -182,7 +182,7 @@ const struct group_ops ring_virtual = {
     .open = ring_open,
     .begin = ring_flow_begin,
     .advance = ring_flow_advance,
-    .wait = ring_flow_wait_unspun,
+    .wait = ring_flow_wait,
     .abort = ring_flow_abort,
     .close = ring_flow_close,
 };

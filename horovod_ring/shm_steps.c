@@ -114,7 +114,7 @@ void steps_plan(struct task *t, const struct members *m,
                 const struct group_op *op, struct region *regions)
 {
     size_t n = op->vector.n, size = dtype_bytes(op->vector.type);
-    *t = (struct task){.op = *op, .way = WHOLE, .steps = 1};
+    *t = (struct task){.m = m, .op = *op, .way = WHOLE, .steps = 1};
     if (n <= SHORT)
         return;
     t->region = regions_find(regions, op->vector.data, n * size);
@@ -129,11 +129,11 @@ void steps_plan(struct task *t, const struct members *m,
 // ---- where numbers are
 
 // The slice of a chunk on which a step works; it may be empty.
-static struct group_chunk slice(const struct members *m, const struct task *t,
-                                const struct cursor *c, int chunk)
+static struct group_chunk slice(const struct task *t, const struct cursor *c,
+                                int chunk)
 {
     struct group_chunk k =
-        group_chunk_of(&t->op.vector, m->grain, m->size, chunk);
+        group_chunk_of(&t->op.vector, t->m->grain, t->m->size, chunk);
     if (t->way != SLICES)
         return k;
     size_t skip = c->part * t->most;
@@ -145,15 +145,15 @@ static struct group_chunk slice(const struct members *m, const struct task *t,
 
 // Where the others see member `rank`'s slice of a chunk; the slice begins at
 // element `off`.
-static char *shown_at(const struct members *m, const struct task *t,
-                      const struct cursor *c, int rank, int chunk, size_t off)
+static char *shown_at(const struct task *t, const struct cursor *c, int rank,
+                      int chunk, size_t off)
 {
     size_t size = dtype_bytes(t->op.vector.type);
     if (t->way == MAPPED)
         return t->region->at[rank] +
                ((char *)group_at(&t->op.vector, off) - t->region->data);
     size_t at = t->way == WHOLE ? off : (size_t)chunk * t->most;
-    return counters_place(m->counters, rank, c->places) + at * size;
+    return counters_place(t->m->counters, rank, c->places) + at * size;
 }
 
 static bool is_copied(const struct task *t)
@@ -163,36 +163,35 @@ static bool is_copied(const struct task *t)
 
 // How many pieces are copied one by one: the whole vector is one piece if its
 // chunks are next to each other, else each chunk is one.
-static int pieces(const struct members *m, const struct task *t)
+static int pieces(const struct task *t)
 {
     bool apart = t->way == SLICES || t->op.verb == GROUP_ALL_GATHER;
-    return apart ? m->size : 1;
+    return apart ? t->m->size : 1;
 }
 
-static struct group_chunk piece(const struct members *m, const struct task *t,
-                                const struct cursor *c, int k)
+static struct group_chunk piece(const struct task *t, const struct cursor *c,
+                                int k)
 {
-    return pieces(m, t) > 1 ? slice(m, t, c, k)
-                            : (struct group_chunk){0, t->op.vector.n};
+    return pieces(t) > 1 ? slice(t, c, k)
+                         : (struct group_chunk){0, t->op.vector.n};
 }
 
 // ---- the first part of a step: show the others this member's numbers
 
-void steps_show(const struct members *m, const struct task *t,
-                const struct cursor *c)
+void steps_show(const struct task *t, const struct cursor *c)
 {
     bool gathers = t->op.verb == GROUP_ALL_GATHER;
-    if (t->op.verb == GROUP_BROADCAST && t->op.peer != m->rank)
+    if (t->op.verb == GROUP_BROADCAST && t->op.peer != t->m->rank)
         return;
-    for (int k = 0; k < pieces(m, t); k++) {
-        if (gathers && k != m->rank)
+    for (int k = 0; k < pieces(t); k++) {
+        if (gathers && k != t->m->rank)
             continue;
-        struct group_chunk at = piece(m, t, c, k);
+        struct group_chunk at = piece(t, c, k);
         char *own = group_at(&t->op.vector, at.off);
         if (!group_is_sum(t->op.verb))
             round_trip(&t->op.vector, own, at.n);
         if (is_copied(t))
-            copy(&t->op.vector, shown_at(m, t, c, m->rank, k, at.off), own,
+            copy(&t->op.vector, shown_at(t, c, t->m->rank, k, at.off), own,
                  at.n);
     }
 }
@@ -203,77 +202,73 @@ void steps_show(const struct members *m, const struct task *t,
 // shows, or into this member's vector.
 enum target { EVERYONE, ROOT, OWN };
 
-static void sum_chunk(const struct members *m, const struct task *t,
-                      const struct cursor *c, int chunk, enum target into)
+static void sum_chunk(const struct task *t, const struct cursor *c, int chunk,
+                      enum target into)
 {
-    struct group_chunk at = slice(m, t, c, chunk);
-    int root = t->op.peer, d = into == EVERYONE ? m->size : 1;
+    struct group_chunk at = slice(t, c, chunk);
+    int root = t->op.peer, d = into == EVERYONE ? t->m->size : 1;
     int first = (t->op.verb == GROUP_REDUCE ? root : chunk) + 1;
     char *v[COUNTERS_WORLD], *only;
     if (at.n == 0)
         return;
-    for (int j = 0; j < m->size; j++)
-        v[j] = shown_at(m, t, c, (first + j) % m->size, chunk, at.off);
-    only = into == ROOT ? shown_at(m, t, c, root, chunk, at.off)
+    for (int j = 0; j < t->m->size; j++)
+        v[j] = shown_at(t, c, (first + j) % t->m->size, chunk, at.off);
+    only = into == ROOT ? shown_at(t, c, root, chunk, at.off)
                         : group_at(&t->op.vector, at.off);
     sum_vectors(&t->op.vector, d > 1 ? v : &only, d, (const char *const *)v,
-                m->size, at.n);
+                t->m->size, at.n);
 }
 
-static void sum(const struct members *m, const struct task *t,
-                const struct cursor *c)
+static void sum(const struct task *t, const struct cursor *c)
 {
     enum group_verb verb = t->op.verb;
     if (verb == GROUP_REDUCE_SCATTER)
-        sum_chunk(m, t, c, m->rank, OWN);
+        sum_chunk(t, c, t->m->rank, OWN);
     else if (t->way != WHOLE)
-        sum_chunk(m, t, c, m->rank, verb == GROUP_ALL_REDUCE ? EVERYONE : ROOT);
-    else if (verb == GROUP_ALL_REDUCE || t->op.peer == m->rank)
-        for (int k = 0; k < m->size; k++)
-            sum_chunk(m, t, c, k, OWN);
+        sum_chunk(t, c, t->m->rank, verb == GROUP_ALL_REDUCE ? EVERYONE : ROOT);
+    else if (verb == GROUP_ALL_REDUCE || t->op.peer == t->m->rank)
+        for (int k = 0; k < t->m->size; k++)
+            sum_chunk(t, c, k, OWN);
 }
 
-static void fetch(const struct members *m, const struct task *t,
-                  const struct cursor *c)
+static void fetch(const struct task *t, const struct cursor *c)
 {
     bool gathers = t->op.verb == GROUP_ALL_GATHER;
-    for (int k = 0; k < pieces(m, t); k++) {
+    for (int k = 0; k < pieces(t); k++) {
         int from = gathers ? k : t->op.peer;
-        struct group_chunk at = piece(m, t, c, k);
-        if (from != m->rank)
+        struct group_chunk at = piece(t, c, k);
+        if (from != t->m->rank)
             copy(&t->op.vector, group_at(&t->op.vector, at.off),
-                 shown_at(m, t, c, from, k, at.off), at.n);
+                 shown_at(t, c, from, k, at.off), at.n);
     }
 }
 
-void steps_work(const struct members *m, const struct task *t,
-                const struct cursor *c)
+void steps_work(const struct task *t, const struct cursor *c)
 {
-    (group_is_sum(t->op.verb) ? sum : fetch)(m, t, c);
+    (group_is_sum(t->op.verb) ? sum : fetch)(t, c);
 }
 
 // ---- the third part: this member's result is complete
 
-void steps_take_back(const struct members *m, const struct task *t,
-                     const struct cursor *c)
+void steps_take_back(const struct task *t, const struct cursor *c)
 {
     bool mine = t->op.verb == GROUP_ALL_REDUCE ||
-                (t->op.verb == GROUP_REDUCE && t->op.peer == m->rank);
+                (t->op.verb == GROUP_REDUCE && t->op.peer == t->m->rank);
     if (!mine || !is_copied(t) || t->way == WHOLE)
         return;
-    for (int k = 0; k < pieces(m, t); k++) {
-        struct group_chunk at = piece(m, t, c, k);
+    for (int k = 0; k < pieces(t); k++) {
+        struct group_chunk at = piece(t, c, k);
         copy(&t->op.vector, group_at(&t->op.vector, at.off),
-             shown_at(m, t, c, m->rank, k, at.off), at.n);
+             shown_at(t, c, t->m->rank, k, at.off), at.n);
     }
 }
 
-bool steps_await_others(const struct members *m, const struct task *t)
+bool steps_await_others(const struct task *t)
 {
     enum group_verb verb = t->op.verb;
-    if (verb == GROUP_BROADCAST && t->op.peer != m->rank)
+    if (verb == GROUP_BROADCAST && t->op.peer != t->m->rank)
         return false;
-    bool root = verb == GROUP_REDUCE && t->op.peer == m->rank;
+    bool root = verb == GROUP_REDUCE && t->op.peer == t->m->rank;
     return t->way == MAPPED ||
            (t->way == SLICES && (verb == GROUP_ALL_REDUCE || root));
 }

@@ -19,8 +19,15 @@
 // How a vector is shown: whole in a place, in slices through places, or mapped.
 enum way { WHOLE, SLICES, MAPPED };
 
+struct members {
+    int rank, size;
+    size_t grain; // of chunks
+    const struct counters *counters;
+};
+
 // A verb on its way.
 struct task {
+    const struct members *m;
     struct group_op op;
     enum way way;
     struct region *region; // MAPPED: the vector is a part of it
@@ -35,25 +42,16 @@ struct cursor {
     uint64_t places;   // how many of these use places
 };
 
-struct members {
-    int rank, size;
-    size_t grain; // of chunks
-    const struct counters *counters;
-};
-
 // Plans the steps of a verb. Its vector may be a part of a region.
 void steps_plan(struct task *t, const struct members *m,
                 const struct group_op *op, struct region *regions);
 
 // The parts of the step at a cursor.
-void steps_show(const struct members *m, const struct task *t,
-                const struct cursor *c);
-void steps_work(const struct members *m, const struct task *t,
-                const struct cursor *c);
-void steps_take_back(const struct members *m, const struct task *t,
-                     const struct cursor *c);
+void steps_show(const struct task *t, const struct cursor *c);
+void steps_work(const struct task *t, const struct cursor *c);
+void steps_take_back(const struct task *t, const struct cursor *c);
 
 // Whether others may still read or write the numbers that this member shows
 // after it has done its own part. (Reads of a place need no such wait: see
 // may_show() in ring_shm.c.)
-bool steps_await_others(const struct members *m, const struct task *t);
+bool steps_await_others(const struct task *t);

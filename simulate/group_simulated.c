@@ -270,7 +270,7 @@ const struct group_ops ring_simulated = {
     .open = ring_open,
     .begin = ring_flow_begin,
     .advance = ring_flow_advance,
-    .wait = ring_flow_wait_unspun,
+    .wait = ring_flow_wait,
     .abort = ring_flow_abort,
     .close = ring_flow_close,
 };
@@ -317,10 +317,9 @@ static int library_advance(struct group *g, uint64_t *done)
     return 0;
 }
 
-static int library_wait(struct group *g, uint64_t spin_ns)
+static int library_wait(struct group *g)
 {
     (void)g;
-    (void)spin_ns;
     return 0;
 }
 

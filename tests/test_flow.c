@@ -117,8 +117,7 @@ static void net_open(struct net *net, int world, size_t most, size_t slice,
                                       .culprit = -1,
                                       .state = k};
         assert_int_equal(wire_open(&k->wire, most, slice), 0);
-        k->flow = (struct flow){.name = "ring",
-                                .streams = &k->streams,
+        k->flow = (struct flow){.streams = &k->streams,
                                 .wire = &k->wire,
                                 .ops = k->ops,
                                 .depth = OPS,

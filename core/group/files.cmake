@@ -5,6 +5,6 @@ include(tests/forked.cmake)
 lockstep_test(part LINKS group forked)
 if(NCCL_BUILT)
   lockstep_library(group_nccl
-    FILES core/group/nccl.c core/group/nccl_queue.c
+    FILES core/group/nccl.c
     LINKS group cluster device base nccl)
 endif()

@@ -13,8 +13,8 @@
 // data move inside the verbs and in group_await(). The deadline counts only
 // while the caller awaits: as long as it computes, others may compute, too.
 //
-// A verb is posted by post(), begun by poll_step(), and done when the carrier's
-// advance() says so. The group is in one of four states:
+// A verb is posted by group_post(), begun by poll_step(), and done when the
+// carrier's advance() says so. The group is in one of four states:
 //
 //              communicate() -> drive()              group_await() -> drive()
 //     idle  ------------------------->  thread  idle ----------------> caller
@@ -25,13 +25,13 @@
 //     thread, caller  ---- give_up() ---->  failed, for good
 //
 //  1. done <= begun <= posted <= done + depth. Verb k has its place in the
-//     queue from post() until it is done.
+//     queue from group_post() until it is done.
 //  2. At most one thread drives. `driven` is set, under the lock, before it
 //     drives, and cleared in its last exchange(). After a failure it stays set.
 //  3. Only the driver uses `begun`, g->moved, and the carrier, but for wake().
 //  4. While `awaiting` is set the thread does not begin to drive. If it drives,
 //     it stops at its next exchange(), for which wake() ends a sleep.
-//  5. Once `failed` is set, `why` does not change, and every post() and
+//  5. Once `failed` is set, `why` does not change, and every group_post() and
 //     group_await() of a ticket that is not done fails with it.
 //  6. Nobody misses a wake-up: whoever changes posted, done, driven, awaiting,
 //     stop or failed so that another thread can go on signals `change`.
@@ -48,7 +48,8 @@
 
 // How long an awaiting caller spins after the last move, before it sleeps. It
 // yields its core in each poll step, so spinning costs a busy machine little. A
-// sleep costs the ring over TCP 3 % if there are more workers than cores.
+// sleep costs the ring over TCP 3 % if there are more workers than cores. On
+// the clock of a model, where no carrier is threaded, spinning takes no time.
 enum { SPIN_NS = 100000 };
 
 struct progress {
@@ -81,9 +82,8 @@ static void unlock(struct progress *p)
 // ---- driving
 
 struct driver {
-    bool thread;    // else the caller
-    uint64_t until; // the ticket to stop at; 0: after one poll step
-    uint64_t spin_ns;
+    bool thread;           // else the caller
+    uint64_t until;        // the ticket to stop at; 0: after one poll step
     uint64_t since_ns;     // see struct group
     uint64_t posted, done; // tickets, at its last look
 };
@@ -118,7 +118,8 @@ static int poll_step(struct group *g, struct driver *d)
         if (g->ops->begin(g, &p->queue[p->begun % g->job.depth]))
             return -1;
     g->since_ns = d->since_ns;
-    if (waits && g->ops->wait(g, d->spin_ns))
+    g->spin_ns = d->thread || !g->ops->threaded ? 0 : SPIN_NS;
+    if (waits && g->ops->wait(g))
         return -1;
     return g->ops->advance(g, &d->done);
 }
@@ -210,12 +211,31 @@ static void check_op(const struct group *g, const struct group_op *op)
     CHECK(own_chunk(g, given).n == own_chunk(g, v).n);
 }
 
-static int post(struct group *g, const struct group_op *op, uint64_t *ticket)
+// A carrier on the device does its part of the verb after the work that the
+// compute queue has now, so after this copy.
+static int copy_own(struct group *g, const struct group_op *op)
+{
+    struct group_chunk to = own_chunk(g, &op->vector);
+    struct group_chunk from = own_chunk(g, &op->given);
+    size_t bytes = to.n * dtype_bytes(op->vector.type);
+    void *at = group_at(&op->vector, to.off);
+    const void *own = group_at(&op->given, from.off);
+    if (bytes > 0 && g->ops->on_device)
+        return g->job.dev->ops->copy(g->job.dev, DEVICE_COMPUTE, at, own,
+                                     bytes);
+    if (bytes > 0)
+        memcpy(at, own, bytes);
+    return 0;
+}
+
+int group_post(struct group *g, const struct group_op *op, uint64_t *ticket)
 {
     const struct group_vector *v = &op->vector;
     struct progress *p = g->progress;
     int rc = 0;
     check_op(g, op);
+    if (op->verb == GROUP_ALL_TO_ALL && copy_own(g, op))
+        return -1;
     lock(p);
     CHECK(p->failed || p->posted - p->done < g->job.depth);
     bool failed = p->failed, wakes = p->running && p->driven;
@@ -238,35 +258,11 @@ static int post(struct group *g, const struct group_op *op, uint64_t *ticket)
     return rc;
 }
 
-// A carrier on the device does its part of the verb after the work that the
-// compute queue has now, so after this copy.
-static int copy_own(struct group *g, const struct group_op *op)
-{
-    struct group_chunk to = own_chunk(g, &op->vector);
-    struct group_chunk from = own_chunk(g, &op->given);
-    size_t bytes = to.n * dtype_bytes(op->vector.type);
-    void *at = group_at(&op->vector, to.off);
-    const void *own = group_at(&op->given, from.off);
-    if (bytes > 0 && g->ops->on_device)
-        return g->job.dev->ops->copy(g->job.dev, DEVICE_COMPUTE, at, own,
-                                     bytes);
-    if (bytes > 0)
-        memcpy(at, own, bytes);
-    return 0;
-}
-
-int group_post(struct group *g, const struct group_op *op, uint64_t *ticket)
-{
-    if (op->verb == GROUP_ALL_TO_ALL && copy_own(g, op))
-        return -1;
-    return post(g, op, ticket);
-}
-
 static int post_vector(struct group *g, enum group_verb verb,
                        const struct group_vector *v, int peer, uint64_t *ticket)
 {
     const struct group_op op = {.verb = verb, .vector = *v, .peer = peer};
-    return post(g, &op, ticket);
+    return group_post(g, &op, ticket);
 }
 
 int group_all_reduce(struct group *g, const struct group_vector *v,
@@ -323,9 +319,7 @@ int group_all_to_all(struct group *g, const struct group_vector *given,
 int group_await(struct group *g, uint64_t ticket)
 {
     struct progress *p = g->progress;
-    struct driver d = {.until = ticket,
-                       .spin_ns = SPIN_NS,
-                       .since_ns = now_ns()};
+    struct driver d = {.until = ticket, .since_ns = now_ns()};
     lock(p);
     CHECK(ticket <= p->posted);
     while (p->done < ticket && !p->failed) {

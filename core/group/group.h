@@ -112,7 +112,8 @@ struct group_ops {
     const char *name; // "tcp", "shm", "mpi", "nccl"
     bool library;     // a library's own collectives
     bool on_device;   // works on the device's memory and its queues
-    bool threaded;    // a thread of group.c may move data while others compute
+    bool threaded;    // a thread of group.c may move data while others compute;
+                      // who waits may spin
     size_t state_size;
     size_t grain; // vectors and chunks are faster at multiples of it; 0: 1
     // Whether it can join these members: 1, 0 with the reason in `why`, or -1
@@ -128,10 +129,10 @@ struct group_ops {
     // that are complete.
     int (*advance)(struct group *g, uint64_t *done);
     // Called while a verb is begun and not complete. Sleeps until more data can
-    // be moved or wake() is called. For spin_ns after the last move it spins
-    // instead. It is an error if group_waited(g->since_ns, ..) passes the
+    // be moved or wake() is called. For g->spin_ns after the last move it may
+    // spin instead. It is an error if group_waited(g->since_ns, ..) passes the
     // deadline.
-    int (*wait)(struct group *g, uint64_t spin_ns);
+    int (*wait)(struct group *g);
     void (*wake)(struct group *g); // optional; from any thread
     // Optional: later work of the device's compute queue waits for all verbs
     // begun so far.
@@ -150,9 +151,10 @@ struct group {
     struct group_stats moved; // the carrier counts here
     struct group_stats stats; // at the last await
     struct progress *progress;
-    uint64_t since_ns; // for ops->wait(): since when the caller waits;
-                       // UINT64_MAX: it computes
-    void *state;       // ops->state_size zeroed bytes; group.c frees it
+    // For ops->wait(): since when the caller waits, and how long it spins;
+    // UINT64_MAX and 0 while it computes.
+    uint64_t since_ns, spin_ns;
+    void *state; // ops->state_size zeroed bytes; group.c frees it
 };
 
 // Whether a carrier can join these members: 1, 0 with the reason in `why`, or

@@ -1,22 +1,20 @@
-// nccl.c - an NCCL communicator whose waits have a deadline.
+// nccl.c - a communicator of NCCL whose waits have a deadline, and the events
+// after its verbs.
 
 #include "group/nccl.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "device/busy.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 enum { NAP_NS = 20000, SPINS = 500 };
-
-static bool late(const struct nccl *n, uint64_t start)
-{
-    return (double)(now_ns() - start) > n->cluster->timeout_s * 1e9;
-}
 
 // Whether two ranks share a device. *a and *b become the first such pair.
 static bool find_shared(const unsigned char (*ids)[DEVICE_ID], int world,
@@ -29,29 +27,26 @@ static bool find_shared(const unsigned char (*ids)[DEVICE_ID], int world,
     return false;
 }
 
-int nccl_is_supported(struct cluster *cluster, struct device *dev,
-                      char why[128])
+int nccl_is_supported(const struct group_job *job, char why[128])
 {
     unsigned char id[DEVICE_ID], (*ids)[DEVICE_ID];
-    int world = cluster->world, a, b;
-    if (device_is_host(dev)) {
+    int world = job->cluster->world, a, b;
+    if (device_is_host(job->dev)) {
         snprintf(why, 128, "NCCL joins GPUs, not host memory");
         return 0;
     }
     ids = mem_alloc((size_t)world, sizeof *ids);
     if (!ids)
         return -1;
-    device_identity(dev, id);
-    int rc = cluster_allgather(cluster, id, ids, sizeof id);
+    device_identity(job->dev, id);
+    int rc = cluster_allgather(job->cluster, id, ids, sizeof id);
     bool shared = !rc && find_shared((const unsigned char(*)[DEVICE_ID])ids,
                                      world, &a, &b);
     mem_free(ids);
-    if (rc)
-        return -1;
     if (shared)
         snprintf(why, 128, "ranks %d and %d share a GPU, which NCCL refuses", a,
                  b);
-    return shared ? 0 : 1;
+    return rc ? -1 : !shared;
 }
 
 ncclDataType_t nccl_type(enum dtype t)
@@ -66,9 +61,9 @@ ncclDataType_t nccl_type(enum dtype t)
 
 // ---- errors
 
-// Only this ends kernels that wait for a peer.
-void nccl_abort(struct nccl *n)
+void nccl_abort(struct group *g)
 {
+    struct nccl *n = g->state;
     if (n->comm && !n->lost)
         ncclCommAbort(n->comm);
     n->lost = true;
@@ -76,43 +71,55 @@ void nccl_abort(struct nccl *n)
 
 // Aborts the communicator and fails. The error of the barrier names the ranks
 // that do not answer. If all ranks answer, the fault is between them.
-static int blame(struct nccl *n, const char *what)
+__attribute__((format(printf, 2, 3))) static int blame(struct group *g,
+                                                       const char *format, ...)
 {
     char why[256];
-    nccl_abort(n);
-    snprintf(why, sizeof why, "%s", what);
-    if (cluster_barrier(n->cluster)) {
-        char missing[512];
-        snprintf(missing, sizeof missing, "%s", fail_message());
-        return fail("%s: %s: %s", n->name, why, missing);
-    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    nccl_abort(g);
+    if (cluster_barrier(g->job.cluster))
+        return fail("%s: %s: %s", g->name, why, fail_message());
     return fail("%s: %s, though every rank answers; try: NCCL_DEBUG=WARN",
-                n->name, why);
+                g->name, why);
+}
+
+bool nccl_has_begun(ncclResult_t r)
+{
+    return r == ncclSuccess || r == ncclInProgress;
+}
+
+// The state of the last call, or the error of asking for it.
+static ncclResult_t state_of(const struct nccl *n)
+{
+    ncclResult_t state = ncclInProgress;
+    ncclResult_t r = ncclCommGetAsyncError(n->comm, &state);
+    return r == ncclSuccess ? state : r;
+}
+
+static bool is_late(const struct group *g, uint64_t since)
+{
+    return (double)(now_ns() - since) > g->job.cluster->timeout_s * 1e9;
 }
 
 // Waits until a non-blocking communicator has done the last call. NCCL ends
 // every group of calls in a thread that it starts for that, which takes less
 // time than a nap. So the first SPINS checks, about 100 us on an idle core,
 // only yield in between.
-static int settle(struct nccl *n, const char *call)
+static int settle(struct group *g, const char *call)
 {
     uint64_t start = now_ns();
-    char what[256];
     for (int looks = 1;; looks++) {
-        ncclResult_t state = ncclInProgress;
-        ncclResult_t r = ncclCommGetAsyncError(n->comm, &state);
-        if (r == ncclSuccess && state == ncclSuccess)
+        ncclResult_t state = state_of(g->state);
+        if (state == ncclSuccess)
             return 0;
-        if (r != ncclSuccess || state != ncclInProgress) {
-            snprintf(what, sizeof what, "%s: %s", call,
-                     ncclGetErrorString(r != ncclSuccess ? r : state));
-            return blame(n, what);
-        }
-        if (late(n, start)) {
-            snprintf(what, sizeof what, "%s: not done within %g s", call,
-                     n->cluster->timeout_s);
-            return blame(n, what);
-        }
+        if (state != ncclInProgress)
+            return blame(g, "%s: %s", call, ncclGetErrorString(state));
+        if (is_late(g, start))
+            return blame(g, "%s: not done within %g s", call,
+                         g->job.cluster->timeout_s);
         if (looks < SPINS)
             sched_yield();
         else
@@ -120,55 +127,132 @@ static int settle(struct nccl *n, const char *call)
     }
 }
 
-int nccl_asked(struct nccl *n, ncclResult_t r, const char *call)
+int nccl_asked(struct group *g, ncclResult_t r, const char *call)
 {
-    char what[256];
     if (r == ncclSuccess)
         return 0;
-    if (r == ncclInProgress)
-        return settle(n, call);
-    snprintf(what, sizeof what, "%s: %s", call, ncclGetErrorString(r));
-    return blame(n, what);
+    return r == ncclInProgress
+               ? settle(g, call)
+               : blame(g, "%s: %s", call, ncclGetErrorString(r));
 }
 
-int nccl_grouped(struct nccl *n, ncclResult_t first, const char *call)
+int nccl_grouped(struct group *g, ncclResult_t first, const char *call)
 {
     ncclResult_t last = ncclGroupEnd();
-    bool began = first == ncclSuccess || first == ncclInProgress;
-    return nccl_asked(n, began ? last : first, call);
+    return nccl_asked(g, nccl_has_begun(first) ? last : first, call);
 }
 
-int nccl_rest(struct nccl *n, uint64_t since)
+// Naps once during a wait that began at `since`. 0, or -1 after fail() if a
+// peer is lost or the deadline has passed.
+static int rest(struct group *g, uint64_t since)
 {
-    ncclResult_t state = ncclSuccess;
-    char what[256];
+    const struct nccl *n = g->state;
     if (n->lost)
-        return fail("%s: the communicator was aborted", n->name);
-    ncclResult_t r = ncclCommGetAsyncError(n->comm, &state);
-    if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress)) {
-        snprintf(what, sizeof what, "a peer is lost (%s)",
-                 ncclGetErrorString(r != ncclSuccess ? r : state));
-        return blame(n, what);
-    }
-    if (late(n, since)) {
-        snprintf(what, sizeof what, "waited %g s for the other ranks",
-                 n->cluster->timeout_s);
-        return blame(n, what);
-    }
+        return fail("%s: the communicator was aborted", g->name);
+    ncclResult_t state = state_of(n);
+    if (!nccl_has_begun(state))
+        return blame(g, "a peer is lost (%s)", ncclGetErrorString(state));
+    if (is_late(g, since))
+        return blame(g, "waited %g s for the other ranks",
+                     g->job.cluster->timeout_s);
     sleep_ns(NAP_NS);
     return 0;
 }
 
-int nccl_await(struct nccl *n, const struct device_event *e)
+// ---- verbs
+
+int nccl_begin(struct group *g)
 {
+    struct nccl *n = g->state;
+    struct device *d = g->job.dev;
+    return device_record(d, &n->filled, DEVICE_COMPUTE) ||
+                   device_follow(d, DEVICE_COMM, &n->filled) ||
+                   busy_begin(d, DEVICE_COMM)
+               ? -1
+               : 0;
+}
+
+int nccl_end(struct group *g)
+{
+    struct nccl *n = g->state;
+    struct device *d = g->job.dev;
+    struct device_event *e = &n->ended[n->begun % n->depth];
+    if (busy_end(d, DEVICE_COMM) || device_record(d, e, DEVICE_COMM))
+        return -1;
+    n->begun++;
+    n->waits_ns = 0;
+    return 0;
+}
+
+int nccl_all_to_all(struct group *g, const struct group_op *op)
+{
+    const struct nccl *n = g->state;
+    const struct group_vector *to = &op->vector, *from = &op->given;
+    ncclDataType_t type = nccl_type(to->wire);
+    ncclResult_t result = ncclGroupStart();
+    for (int i = 1; i < g->size; i++) {
+        int r = (g->rank + i) % g->size;
+        struct group_chunk out = group_chunk_of(from, g->job.grain, g->size, r);
+        struct group_chunk in = group_chunk_of(to, g->job.grain, g->size, r);
+        if (out.n && nccl_has_begun(result))
+            result = ncclSend(group_at(from, out.off), out.n, type, r, n->comm,
+                              n->stream);
+        if (in.n && nccl_has_begun(result))
+            result = ncclRecv(group_at(to, in.off), in.n, type, r, n->comm,
+                              n->stream);
+    }
+    return nccl_grouped(g, result, "all_to_all");
+}
+
+// The event of the newest verb; NULL before the first verb.
+static const struct device_event *newest(const struct nccl *n)
+{
+    return n->begun ? &n->ended[(n->begun - 1) % n->depth] : NULL;
+}
+
+int nccl_await_all(struct group *g)
+{
+    const struct nccl *n = g->state;
     uint64_t start = now_ns();
     int reached;
-    if (n->lost)
-        return fail("%s: the communicator was aborted", n->name);
-    while ((reached = device_reached(n->dev, e)) == 0)
-        if (nccl_rest(n, start))
+    if (!n->begun)
+        return 0;
+    while ((reached = device_reached(g->job.dev, newest(n))) == 0)
+        if (rest(g, start))
             return -1;
     return reached > 0 ? 0 : -1;
+}
+
+int nccl_advance(struct group *g, uint64_t *done)
+{
+    struct nccl *n = g->state;
+    while (n->done < n->begun) {
+        int reached = device_reached(g->job.dev, &n->ended[n->done % n->depth]);
+        if (reached < 0)
+            return -1;
+        if (!reached)
+            break;
+        n->done++;
+        n->waits_ns = 0;
+    }
+    *done = n->done;
+    return 0;
+}
+
+// The deadline counts from the time when the host began to wait, since it may
+// have posted the verb long before.
+int nccl_wait(struct group *g)
+{
+    struct nccl *n = g->state;
+    if (!n->waits_ns)
+        n->waits_ns = now_ns();
+    return rest(g, n->waits_ns);
+}
+
+int nccl_follow(struct group *g)
+{
+    const struct device_event *e = newest(g->state);
+    return e ? device_follow(g->job.dev, DEVICE_COMPUTE, e) : 0;
 }
 
 // ---- open and close
@@ -179,42 +263,61 @@ struct invitation {
     ncclResult_t result; // of making the id
 };
 
-int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
-              const char *name, int ctas)
+// Makes a communicator of all members.
+static int join(struct group *g)
 {
+    struct nccl *n = g->state;
+    struct cluster *c = g->job.cluster;
     struct invitation all;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    *n = (struct nccl){.name = name,
-                       .cluster = cluster,
-                       .dev = dev,
-                       .stream = device_handle(dev, DEVICE_COMM)};
     memset(&all, 0, sizeof all);
-    if (cluster->rank == 0)
+    if (c->rank == 0)
         all.result = ncclGetUniqueId(&all.id);
-    if (cluster_bcast(cluster, &all, sizeof all))
+    if (cluster_bcast(c, &all, sizeof all))
         return -1;
     if (all.result != ncclSuccess)
         return fail("%s: NCCL starts no communicator on rank 0: %s; try: "
                     "NCCL_DEBUG=WARN",
-                    name, ncclGetErrorString(all.result));
+                    g->name, ncclGetErrorString(all.result));
     if (prctl(PR_SET_TIMERSLACK, 1UL)) // the kernel adds 50 us to every nap
-        log_line("%s: naps of this thread are long: %s", name, strerror(errno));
+        log_line("%s: naps of this thread are long: %s", g->name,
+                 strerror(errno));
     config.blocking = 0;
-    if (ctas > 0)
-        config.maxCTAs = ctas;
-    ncclResult_t r = ncclCommInitRankConfig(&n->comm, cluster->world, all.id,
-                                            cluster->rank, &config);
-    return nccl_asked(n, r, "joining the ranks");
+    if (g->job.ctas > 0)
+        config.maxCTAs = g->job.ctas;
+    ncclResult_t r =
+        ncclCommInitRankConfig(&n->comm, c->world, all.id, c->rank, &config);
+    return nccl_asked(g, r, "joining the ranks");
 }
 
-void nccl_close(struct nccl *n)
+int nccl_open(struct group *g)
 {
+    struct nccl *n = g->state;
+    struct device *d = g->job.dev;
+    n->stream = device_handle(d, DEVICE_COMM);
+    n->ended = mem_alloc(g->job.depth, sizeof *n->ended);
+    if (!n->ended || device_event_open(d, &n->filled))
+        return -1;
+    for (; n->depth < g->job.depth; n->depth++)
+        if (device_event_open(d, &n->ended[n->depth]))
+            return -1;
+    return join(g);
+}
+
+void nccl_close(struct group *g)
+{
+    struct nccl *n = g->state;
+    struct device *d = g->job.dev;
     if (n->comm && !n->lost) {
-        ncclResult_t r = ncclCommFinalize(n->comm);
-        if (nccl_asked(n, r, "leaving"))
+        if (nccl_asked(g, ncclCommFinalize(n->comm), "leaving"))
             log_line("%s", fail_message());
         else
             ncclCommDestroy(n->comm);
     }
-    *n = (struct nccl){0};
+    if (device_finish(d))
+        log_line("%s", fail_message());
+    for (size_t i = 0; i < n->depth; i++)
+        device_event_close(d, &n->ended[i]);
+    device_event_close(d, &n->filled);
+    mem_free(n->ended);
 }

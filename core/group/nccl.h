@@ -1,4 +1,13 @@
-// nccl.h - an NCCL communicator whose waits have a deadline.
+// nccl.h - what both carriers over NCCL share: a communicator whose waits have
+// a deadline, and an event after each verb on a device's communication queue.
+//
+//     compute  .. fills v --*              *-- uses v
+//     comm                  *-- verb 0 -*- verb 1 -*
+//     host        posts verb 0          *   waits, with a deadline
+//
+// A verb waits for the work that the compute queue had when it was posted. Its
+// ticket is complete when the event after the verb has happened. Work that the
+// host gives to the compute queue after that needs no further event.
 //
 // NCCL itself waits for a peer without limit. Here every wait has the cluster's
 // deadline and checks for errors of the other ranks. On an error the
@@ -8,53 +17,63 @@
 #pragma once
 
 #include "device/device.h"
+#include "group/group.h"
 
 #include <nccl.h>
 
-struct cluster;
+// A number of elements whose bytes are a multiple of 16 in every format. NCCL
+// moves 16 bytes at once only if all pointers of a call are multiples of 16,
+// else one number at a time.
+enum { NCCL_GRAIN = 128 };
 
+// The state of a group over NCCL begins with this.
 struct nccl {
-    const char *name; // begins messages
-    struct cluster *cluster;
-    struct device *dev;
     ncclComm_t comm;
-    cudaStream_t stream; // of the communication queue
-    bool lost;           // aborted: it cannot be used any more
+    cudaStream_t stream;        // of the communication queue
+    bool lost;                  // aborted: it cannot be used any more
+    struct device_event filled; // the compute queue's work before a verb
+    struct device_event *ended; // of ticket k at k % depth
+    size_t depth;
+    uint64_t begun, done; // tickets
+    uint64_t waits_ns;    // when the host began to wait; 0: it does not
 };
-
-// Whether NCCL can join these members' GPUs: 1; 0 with the reason in `why` if
-// the memory is the host's or two ranks share a GPU; -1 after fail(). All
-// members must call it.
-int nccl_is_supported(struct cluster *cluster, struct device *dev,
-                      char why[128]);
-
-// Makes a communicator of all ranks, which must all call it. `name` is
-// borrowed. A collective takes at most `ctas` thread blocks, each on its own
-// multiprocessor; 0: as many as NCCL chooses. 0, or -1 after fail().
-int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
-              const char *name, int ctas);
-void nccl_close(struct nccl *n); // takes a zeroed one
-
-// Checks r, the result of a call of NCCL that errors name `call`, and waits
-// until the call is done. 0, or -1 after fail() and nccl_abort().
-int nccl_asked(struct nccl *n, ncclResult_t r, const char *call);
-
-// Ends the group of calls since ncclGroupStart(). `first` is the first of their
-// results that is neither ncclSuccess nor ncclInProgress; if there is none, any
-// of them. Returns as nccl_asked().
-int nccl_grouped(struct nccl *n, ncclResult_t first, const char *call);
-
-// The calling thread waits until event `e` has happened. 0, or -1 after fail()
-// that names the ranks that did not come.
-int nccl_await(struct nccl *n, const struct device_event *e);
-
-// Naps once during a wait that began at `since` (now_ns()). 0, or -1 after
-// fail() and nccl_abort() if a peer is lost or the deadline has passed.
-int nccl_rest(struct nccl *n, uint64_t since);
-
-// Aborts the communicator, which ends kernels that wait for a peer. It cannot
-// be used any more.
-void nccl_abort(struct nccl *n);
 
 // NCCL's name of a number format.
 ncclDataType_t nccl_type(enum dtype t);
+
+// To be called before and after a verb gives its work to the communication
+// queue. 0, or -1 after fail().
+int nccl_begin(struct group *g);
+int nccl_end(struct group *g);
+
+// Checks r, the result of a call of NCCL that errors name `call`, and waits
+// until the call is done. 0, or -1 after fail() and nccl_abort().
+int nccl_asked(struct group *g, ncclResult_t r, const char *call);
+
+// Whether a call's result lets others follow.
+bool nccl_has_begun(ncclResult_t r);
+
+// Ends the group of calls since ncclGroupStart(). `first` is the first of their
+// results for which nccl_has_begun() is false; if there is none, any of them.
+// Returns as nccl_asked().
+int nccl_grouped(struct group *g, ncclResult_t first, const char *call);
+
+// The messages of an all_to_all, all in one group of calls. group.c has copied
+// the member's own chunk. 0, or -1 after fail().
+int nccl_all_to_all(struct group *g, const struct group_op *op);
+
+// The calling thread waits until all verbs begun so far are complete. 0, or -1
+// after fail() that names the ranks that did not come.
+int nccl_await_all(struct group *g);
+
+// Functions of struct group_ops. nccl_is_supported(): NCCL cannot join host
+// memory, nor two ranks that share a GPU. nccl_close() waits for the queue,
+// whose work may use memory that the carrier frees next. nccl_abort() ends
+// kernels that wait for a peer.
+int nccl_is_supported(const struct group_job *job, char why[128]);
+int nccl_open(struct group *g);
+int nccl_advance(struct group *g, uint64_t *done);
+int nccl_wait(struct group *g);
+int nccl_follow(struct group *g);
+void nccl_abort(struct group *g);
+void nccl_close(struct group *g);

@@ -28,7 +28,6 @@ struct ops {
     const struct workload_case *is;
     enum dtype format;
     size_t size; // of a number
-    void *queue;
     struct device_event from, to;
     double peak, rate;
     void *tensors[MOST_TENSORS];
@@ -259,29 +258,28 @@ static int products(struct ops *o)
 
 // ---- operations other than products
 
-static struct cuda_attention attention_of(const struct ops *o)
+static struct attention attention_of(const struct ops *o)
 {
     const struct workload_case *c = o->is;
-    return (struct cuda_attention){.B = c->batch,
-                                   .T = c->tokens,
-                                   .C = o->C,
-                                   .NH = c->config.heads,
-                                   .format = o->format,
-                                   .tf32 = c->tf32,
-                                   .mask = {.keep = 1}};
+    return (struct attention){.B = c->batch,
+                              .T = c->tokens,
+                              .C = o->C,
+                              .NH = c->config.heads,
+                              .mask = {.keep = 1},
+                              .scratch = o->g};
 }
 
 static int attend(struct ops *o)
 {
-    struct cuda_attention a = attention_of(o);
-    cuda_attention(o->queue, o->y, o->f, o->x, &a);
+    struct attention a = attention_of(o);
+    kernels_cuda.attention(o->y, o->f, o->x, &a);
     return 0;
 }
 
 static int attend_back(struct ops *o)
 {
-    struct cuda_attention a = attention_of(o);
-    cuda_attention_backward(o->queue, o->z, o->g, o->y, o->y, o->f, o->x, &a);
+    struct attention a = attention_of(o);
+    kernels_cuda.attention_backward(o->z, o->y, o->y, o->f, o->x, &a);
     return 0;
 }
 
@@ -300,10 +298,10 @@ static int attend_dnn_back(struct ops *o)
 // With attention=cudnn: cuDNN's attention.
 static int attentions_by_dnn(struct ops *o, double pairs, double bytes)
 {
-    struct cuda_attention a = attention_of(o);
+    struct attention a = attention_of(o);
     if (!o->is->cudnn)
         return 0;
-    if (dnn_attention_open(&o->dnn, o->dev, &a, true))
+    if (dnn_attention_open(&o->dnn, o->dev, o->format, &a, true))
         return -1;
     int rc = line(o, "attention by cuDNN", attend_dnn, pairs, 4 * bytes) ||
              line(o, "attention by cuDNN, backward", attend_dnn_back,
@@ -314,39 +312,40 @@ static int attentions_by_dnn(struct ops *o, double pairs, double bytes)
 
 static int embed(struct ops *o)
 {
-    cuda_embed(o->queue, o->format, o->y, o->w, o->w, o->tokens, o->is->batch,
-               o->is->tokens, o->C, &o->mask);
+    kernels_cuda.embed(o->y, o->w, o->w, o->tokens, o->rows, o->is->tokens,
+                       o->C, &o->mask);
     return 0;
 }
 
 static int embed_back(struct ops *o)
 {
-    cuda_embed_backward(o->queue, o->format, o->dw, o->dw, o->x, &o->by_token,
-                        o->is->batch, o->is->tokens, o->C, true, &o->mask);
+    kernels_cuda.embed_backward(o->dw, o->dw, o->x, o->tokens,
+                                (struct words){0, o->V}, o->rows,
+                                o->is->tokens, o->C, true, &o->mask);
     return 0;
 }
 
 static int norm(struct ops *o)
 {
     size_t n = o->rows * (size_t)o->C * o->size;
-    cuda_norm(o->queue, o->format, o->y, o->y + n, o->f, o->g, o->x, o->z, o->w,
-              o->w, o->rows, o->C, &o->mask);
+    kernels_cuda.norm(o->y, o->y + n, o->f, o->g, o->x, o->z, NULL, o->w, o->w,
+                      o->rows, o->C, &o->mask);
     return 0;
 }
 
 static int norm_back(struct ops *o)
 {
     size_t n = o->rows * (size_t)o->C * o->size;
-    cuda_norm_backward(o->queue, o->format, o->y, true, o->y + n, o->dw,
-                       o->dw + o->C, false, o->x, o->z, o->f, o->g, o->w, o->w,
-                       o->rows, o->C, o->partial);
+    kernels_cuda.norm_backward(o->y, true, o->y + n, o->dw, o->dw + o->C, false,
+                               o->x, o->z, o->f, o->g, o->w, o->w, o->rows,
+                               o->C, o->partial);
     return 0;
 }
 
 static int loss(struct ops *o)
 {
-    cuda_loss(o->queue, o->format, o->f, o->logits, o->stride, o->tokens,
-              (size_t)o->S, o->V, 1, true);
+    kernels_cuda.loss(o->f, o->logits, o->logits, o->tokens, (size_t)o->S, o->V,
+                      1);
     return 0;
 }
 
@@ -355,18 +354,25 @@ static int others(struct ops *o)
     double n = (double)o->rows * o->C, size = (double)o->size;
     double pairs = 2 * n * o->is->tokens; // two products, half of each
     double slice = (double)o->S * o->V;
-    return line(o, "attention", attend, pairs, 4 * n * size) ||
-                   line(o, "attention, backward", attend_back, 2.5 * pairs,
-                        8 * n * size) ||
-                   attentions_by_dnn(o, pairs, n * size) ||
-                   line(o, "embedding", embed, 0, 2 * n * size) ||
-                   line(o, "embedding, backward", embed_back, 0,
-                        n * size + 8.0 * o->by_token.kinds * o->C) ||
-                   line(o, "add and LayerNorm", norm, 0, 4 * n * size) ||
-                   line(o, "LayerNorm, backward", norm_back, 0, 5 * n * size) ||
-                   line(o, "loss and its gradient", loss, 0, 2 * slice * size)
-               ? -1
-               : 0;
+    const struct cuda_model m = {
+        .queue = device_handle(o->dev, DEVICE_COMPUTE),
+        .format = o->format,
+        .tf32 = o->is->tf32,
+        .stride = o->stride,
+        .tokens = o->by_token};
+    cuda_begin(&m);
+    int rc = line(o, "attention", attend, pairs, 4 * n * size) ||
+             line(o, "attention, backward", attend_back, 2.5 * pairs,
+                  8 * n * size) ||
+             attentions_by_dnn(o, pairs, n * size) ||
+             line(o, "embedding", embed, 0, 2 * n * size) ||
+             line(o, "embedding, backward", embed_back, 0,
+                  n * size + 8.0 * o->by_token.kinds * o->C) ||
+             line(o, "add and LayerNorm", norm, 0, 4 * n * size) ||
+             line(o, "LayerNorm, backward", norm_back, 0, 5 * n * size) ||
+             line(o, "loss and its gradient", loss, 0, 2 * slice * size);
+    cuda_end();
+    return rc ? -1 : 0;
 }
 
 // ---- the update
@@ -411,7 +417,6 @@ int gpu_ops(struct device *d, const struct workload_case *c, double peak)
                     .is = c,
                     .format = c->precision,
                     .size = dtype_bytes(c->precision),
-                    .queue = device_handle(d, DEVICE_COMPUTE),
                     .peak = peak,
                     .rate = cuda_bandwidth(d),
                     .C = c->config.channels,

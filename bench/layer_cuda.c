@@ -94,13 +94,12 @@ static void print_row(const struct workload_case *c, const struct model_peak *p,
 static void try_cudnn(struct device *d, const struct workload_case *c)
 {
     struct dnn_attention *dnn = NULL;
-    struct cuda_attention a = {.B = 1,
-                               .T = c->tokens,
-                               .C = c->config.channels,
-                               .NH = c->config.heads,
-                               .format = c->precision,
-                               .mask = {.keep = 1}};
-    if (dnn_attention_open(&dnn, d, &a, true))
+    struct attention a = {.B = 1,
+                          .T = c->tokens,
+                          .C = c->config.channels,
+                          .NH = c->config.heads,
+                          .mask = {.keep = 1}};
+    if (dnn_attention_open(&dnn, d, c->precision, &a, true))
         die("%s", fail_message());
     dnn_attention_close(&dnn);
 }

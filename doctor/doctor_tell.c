@@ -54,8 +54,7 @@ int doctor_cudnn(const cJSON *question, cJSON *out)
     (void)question;
     if (dnn_load(&dnn))
         return -1;
-    snprintf(text, sizeof text, "%zu.%zu.%zu, for CUDA %zu",
-             dnn.version / 10000, dnn.version / 100 % 100, dnn.version % 100,
+    snprintf(text, sizeof text, "%s, for CUDA %zu", dnn.release,
              dnn.GetCudartVersion() / 1000);
     dnn_close(&dnn);
     cJSON_AddStringToObject(out, "version", text);

@@ -54,11 +54,11 @@ set(model_files
     model/cpu/onednn.c model/cpu/onednn_${DNNL_MAJOR}.c)
 set(model_cuda_files
     model/cuda/attention.cu model/cuda/attention_backward.cu
-    model/cuda/dnn.c model/cuda/dnn_attention.c model/cuda/dnn_graph.c
-    model/cuda/embed.cu model/cuda/gelu.cu model/cuda/kernels_cuda.c
-    model/cuda/loss.cu model/cuda/lt.c model/cuda/model_cuda.c model/cuda/norm.cu
-    model/cuda/peak.c model/cuda/product_cuda.c model/cuda/routine.c
-    model/cuda/tokens_cuda.c model/cuda/vector.cu)
+    model/cuda/current.c model/cuda/dnn.c model/cuda/dnn_attention.c
+    model/cuda/dnn_graph.c model/cuda/embed.cu model/cuda/gelu.cu
+    model/cuda/kernels_cuda.c model/cuda/loss.cu model/cuda/model_cuda.c
+    model/cuda/norm.cu model/cuda/peak.c model/cuda/product_cuda.c
+    model/cuda/routine.c model/cuda/vector.cu)
 if(CUDA_BUILT)
   list(APPEND model_files ${model_cuda_files})
 else() # `lockstep doctor` looks for cuDNN in every build

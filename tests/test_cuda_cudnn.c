@@ -22,9 +22,9 @@
 enum { FIRST_PADDED = 91501 }; // older: T must be a multiple of 128
 
 static struct device *gpu;
-static void *queue;
-static size_t version; // of cuDNN
-static bool small;     // shapes for an emulated GPU
+static struct cuda_model now; // of our operations
+static size_t version;        // of cuDNN
+static bool small;            // shapes for an emulated GPU
 static int tokens = 128;
 
 static const enum dtype formats[] = {DTYPE_F16, DTYPE_BF16};
@@ -99,30 +99,34 @@ static void assert_close(const char *what, const void *got, const void *want,
 
 // Backward runs again several times, since atomic additions have another order
 // only in some runs, and only if many blocks add to one number.
-static void compare(const struct cuda_attention *a)
+static void compare(enum dtype t, const struct attention *shape)
 {
+    struct attention ours = *shape, *a = &ours;
     int reruns = a->T < 1024 ? 1 : 10;
-    enum dtype t = a->format;
     size_t n = (size_t)a->B * (size_t)a->T * (size_t)a->C;
     size_t rows = (size_t)a->B * (size_t)a->T * (size_t)a->NH;
     double tol = t == DTYPE_F16 ? 4e-3 : 3e-2;
     struct dnn_attention *dnn = NULL;
-    if (dnn_attention_open(&dnn, gpu, a, true))
+    if (dnn_attention_open(&dnn, gpu, t, a, true))
         print_message("%s\n", fail_message());
     assert_non_null(dnn);
-    struct cuda_attention shorter = *a;
+    struct attention shorter = *a;
     shorter.T--;
-    assert_true(dnn_attention_fits(dnn, a));
-    assert_false(dnn_attention_fits(dnn, &shorter));
+    assert_true(dnn_attention_fits(dnn, t, a));
+    assert_false(dnn_attention_fits(dnn, t, &shorter));
 
     void *qkv = drawn(t, 3 * n, 1), *dout = drawn(t, n, 2);
     void *out = empty(t, n), *want_out = empty(t, n);
     void *dqkv = empty(t, 3 * n), *want_dqkv = empty(t, 3 * n);
     float *lse = empty(DTYPE_F32, rows), *want_lse = empty(DTYPE_F32, rows);
     float *row_sum = empty(DTYPE_F32, rows), *want_sum = empty(DTYPE_F32, rows);
-    cuda_attention(queue, want_out, want_lse, qkv, a);
-    cuda_attention_backward(queue, want_dqkv, want_sum, dout, want_out,
-                            want_lse, qkv, a);
+    ours.scratch = want_sum;
+    now.format = t;
+    cuda_begin(&now);
+    kernels_cuda.attention(want_out, want_lse, qkv, a);
+    kernels_cuda.attention_backward(want_dqkv, dout, want_out, want_lse, qkv,
+                                    a);
+    cuda_end();
     dnn_attention_forward(dnn, out, lse, qkv);
     dnn_attention_backward(dnn, dqkv, row_sum, dout, out, lse, qkv);
     assert_close("out", out, want_out, t, n, tol);
@@ -145,14 +149,13 @@ static void compare_all(int n, const int shapes[][4])
     for (int f = 0; f < 2; f++)
         for (int i = 0; i < n; i++) {
             const int *s = shapes[i];
-            struct cuda_attention a = {.B = s[0],
-                                       .T = s[1],
-                                       .C = s[2] * s[3],
-                                       .NH = s[2],
-                                       .format = formats[f],
-                                       .mask = {.keep = 1}};
+            struct attention a = {.B = s[0],
+                                  .T = s[1],
+                                  .C = s[2] * s[3],
+                                  .NH = s[2],
+                                  .mask = {.keep = 1}};
             if (!small || a.T <= 128)
-                compare(&a);
+                compare(formats[f], &a);
         }
 }
 
@@ -342,13 +345,9 @@ static void heads_of_odd_sizes_are_refused(void **state)
 {
     (void)state;
     struct dnn_attention *dnn = NULL;
-    struct cuda_attention a = {.B = 1,
-                               .T = 128,
-                               .C = 24,
-                               .NH = 2,
-                               .format = DTYPE_F16,
-                               .mask = {.keep = 1}};
-    assert_int_equal(dnn_attention_open(&dnn, gpu, &a, true), -1);
+    struct attention a = {
+        .B = 1, .T = 128, .C = 24, .NH = 2, .mask = {.keep = 1}};
+    assert_int_equal(dnn_attention_open(&dnn, gpu, DTYPE_F16, &a, true), -1);
     assert_non_null(strstr(fail_message(), "a head has 12 channels"));
     assert_null(dnn);
 }
@@ -383,7 +382,7 @@ int main(int argc, char **argv)
         small = true;
         tokens = 32;
     }
-    queue = device_handle(gpu, DEVICE_COMPUTE);
+    now.queue = device_handle(gpu, DEVICE_COMPUTE);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_ours),
         cmocka_unit_test(results_of_odd_lengths_are_ours),

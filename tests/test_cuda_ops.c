@@ -16,7 +16,8 @@
 
 #include <omp.h>
 
-static void *queue;
+static struct cuda_model now = {0}; // of the GPU's operations
+static const struct kernels *const g = &kernels_cuda;
 
 // ---- embedding
 
@@ -33,7 +34,7 @@ static void make_tokens(struct both *x)
     send(x);
 }
 
-// Sorts tokens in the order of model/cuda/tokens_cuda.c, but in a plain way.
+// Sorts tokens in the order of model/cuda/model_cuda.c, but in a plain way.
 static struct cuda_tokens sort_tokens(const int32_t *x, struct both *order,
                                       struct both *start, struct both *token)
 {
@@ -75,15 +76,15 @@ static void embedding(void **state)
         struct both dwte = both_random(DTYPE_F32, V * C, 4, 1);
         struct both dwpe = both_random(DTYPE_F32, T * C, 5, 1);
         make_tokens(&x);
-        struct cuda_tokens tokens = sort_tokens(x.cpu, &order, &start, &token);
+        now.format = t;
+        now.tokens = sort_tokens(x.cpu, &order, &start, &token);
         k->embed(out.cpu, wte.cpu, wpe.cpu, x.cpu, ROWS, T, C, &mask);
-        cuda_embed(queue, t, out.gpu, wte.gpu, wpe.gpu, x.gpu, ROWS, T, C,
-                   &mask);
+        g->embed(out.gpu, wte.gpu, wpe.gpu, x.gpu, ROWS, T, C, &mask);
         assert_close("embed", &out, tolerance(t));
         k->embed_backward(dwte.cpu, dwpe.cpu, dout.cpu, x.cpu,
                           (struct words){0, V}, ROWS, T, C, add, &mask);
-        cuda_embed_backward(queue, t, dwte.gpu, dwpe.gpu, dout.gpu, &tokens, B,
-                            T, C, add, &mask);
+        g->embed_backward(dwte.gpu, dwpe.gpu, dout.gpu, x.gpu,
+                          (struct words){0, V}, ROWS, T, C, add, &mask);
         assert_close("dwte", &dwte, 1e-4);
         assert_close("dwpe", &dwpe, 1e-4);
         struct both *all[] = {&x,   &order, &start, &token, &wte,
@@ -115,8 +116,9 @@ static void norms(enum dtype t, size_t rows, int c, double rate, bool add)
 
     k->norm(sum.cpu, out.cpu, mean.cpu, rstd.cpu, res.cpu, branch.cpu, NULL,
             w.cpu, b.cpu, rows, c, &mask);
-    cuda_norm(queue, t, sum.gpu, out.gpu, mean.gpu, rstd.gpu, res.gpu,
-              branch.gpu, w.gpu, b.gpu, rows, c, &mask);
+    now.format = t;
+    g->norm(sum.gpu, out.gpu, mean.gpu, rstd.gpu, res.gpu, branch.gpu, NULL,
+            w.gpu, b.gpu, rows, c, &mask);
     assert_close("norm sum", &sum, tolerance(t));
     assert_close("norm", &out, tolerance(t));
     assert_close("mean", &mean, tolerance(t));
@@ -127,9 +129,9 @@ static void norms(enum dtype t, size_t rows, int c, double rate, bool add)
     k->norm_backward(dres.cpu, add, out.cpu, dw.cpu, db.cpu, add, dout.cpu,
                      sum.cpu, mean.cpu, rstd.cpu, w.cpu, b.cpu, rows, c,
                      partial);
-    cuda_norm_backward(queue, t, dres.gpu, add, out.gpu, dw.gpu, db.gpu, add,
-                       dout.gpu, sum.gpu, mean.gpu, rstd.gpu, w.gpu, b.gpu,
-                       rows, c, gpu_partial);
+    g->norm_backward(dres.gpu, add, out.gpu, dw.gpu, db.gpu, add, dout.gpu,
+                     sum.gpu, mean.gpu, rstd.gpu, w.gpu, b.gpu, rows, c,
+                     gpu_partial);
     assert_close("norm again", &out, tolerance(t));
     assert_close("dres", &dres, tolerance(t));
     assert_close("dweight", &dw, 1e-3);
@@ -171,18 +173,18 @@ static void gelus(void **state)
         struct both zero = both_zeros(t, C), bias = both_random(t, C, 3, 1);
         k->gelu(out.cpu, in.cpu, NULL, ROWS, C);
         k->gelu_backward(d.cpu, out.cpu, in.cpu, NULL, ROWS, C);
-        cuda_gelu_backward(queue, t, d.gpu, in.gpu, N);
+        cuda_gelu_backward(now.queue, t, d.gpu, in.gpu, N);
         assert_close("gelu backward", &d, tolerance(t));
         // a product's epilogue by hand: in + 0, then its GELU
         memcpy(pre.cpu, in.cpu, N * dtype_bytes(t));
-        cuda_bias_gelu(queue, t, in.gpu, pre.gpu, zero.gpu, ROWS, C);
+        cuda_bias(now.queue, t, in.gpu, pre.gpu, zero.gpu, ROWS, C);
         memcpy(in.cpu, out.cpu, N * dtype_bytes(t));
         assert_same(&pre);
         assert_close("bias and gelu", &in, tolerance(t));
         for (int i = 0; i < N && t == DTYPE_F32; i++)
             ((float *)pre.cpu)[i] += ((float *)bias.cpu)[i % C];
         if (t == DTYPE_F32) {
-            cuda_bias(queue, t, pre.gpu, bias.gpu, ROWS, C);
+            cuda_bias(now.queue, t, pre.gpu, NULL, bias.gpu, ROWS, C);
             assert_same(&pre);
         }
         struct both *all[] = {&in, &out, &d, &pre, &zero, &bias};
@@ -201,37 +203,33 @@ static void attentions(enum dtype t, bool tf32, int b, int len, int heads,
     size_t rows = (size_t)b * (size_t)len, n = rows * (size_t)c;
     size_t threads = (size_t)omp_get_max_threads();
     struct attention on_cpu = {b, len, c, heads, mask_of(rate), NULL, 0, 0};
-    struct cuda_attention on_gpu = {.B = b,
-                                    .T = len,
-                                    .C = c,
-                                    .NH = heads,
-                                    .format = t,
-                                    .tf32 = tf32,
-                                    .mask = mask_of(rate)};
+    struct attention on_gpu = on_cpu;
     struct both qkv = both_random(t, 3 * n, 1, 1), out = both_zeros(t, n);
     struct both lse = both_zeros(DTYPE_F32, rows * (size_t)heads);
     struct both dout = both_random(t, n, 2, 1), dqkv = both_zeros(t, 3 * n);
-    float *row_sum = device_alloc(gpu, rows * (size_t)heads, sizeof *row_sum);
+    on_gpu.scratch = device_alloc(gpu, rows * (size_t)heads, sizeof(float));
     on_cpu.scratch =
         mem_alloc(threads * attention_scratch(len, c, heads), sizeof(float));
-    assert_true(row_sum && on_cpu.scratch);
+    assert_true(on_gpu.scratch && on_cpu.scratch);
     double tol = tf32 ? tolerance(DTYPE_F16) : tolerance(t);
     k->attention(out.cpu, lse.cpu, qkv.cpu, &on_cpu);
-    cuda_attention(queue, out.gpu, lse.gpu, qkv.gpu, &on_gpu);
+    now.format = t;
+    now.tf32 = tf32;
+    g->attention(out.gpu, lse.gpu, qkv.gpu, &on_gpu);
     assert_close("attention", &out, tol);
     assert_close("lse", &lse, tol);
     send(&out);
     send(&lse);
     k->attention_backward(dqkv.cpu, dout.cpu, out.cpu, lse.cpu, qkv.cpu,
                           &on_cpu);
-    cuda_attention_backward(queue, dqkv.gpu, row_sum, dout.gpu, out.gpu,
-                            lse.gpu, qkv.gpu, &on_gpu);
+    g->attention_backward(dqkv.gpu, dout.gpu, out.gpu, lse.gpu, qkv.gpu,
+                          &on_gpu);
     assert_close("dqkv", &dqkv, 2 * tol);
     struct both *all[] = {&qkv, &out, &lse, &dout, &dqkv};
     for (int i = 0; i < 5; i++)
         both_free(all[i]);
     mem_free(on_cpu.scratch);
-    device_free(gpu, row_sum);
+    device_free(gpu, on_gpu.scratch);
 }
 
 static void attention(void **state)
@@ -268,11 +266,9 @@ struct divided {
     enum dtype t;
     struct zigzag own;
     int rank;
-    struct attention on_cpu;
-    struct cuda_attention on_gpu;
+    struct attention on_cpu, on_gpu;
     struct both qkv, out, lse, dout, dq;
     struct both rounded; // out in the format
-    float *row_sum;
 };
 
 static void block(struct divided *v, bool backward, const struct both *kv,
@@ -283,15 +279,15 @@ static void block(struct divided *v, bool backward, const struct both *kv,
         k->attention_block_backward(v->dq.cpu, dkv->cpu, v->dout.cpu,
                                     v->rounded.cpu, v->lse.cpu, v->qkv.cpu,
                                     kv->cpu, r, &v->on_cpu);
-        cuda_attention_block_backward(queue, v->dq.gpu, dkv->gpu, v->row_sum,
-                                      v->dout.gpu, v->rounded.gpu, v->lse.gpu,
-                                      v->qkv.gpu, kv->gpu, r, &v->on_gpu);
+        g->attention_block_backward(v->dq.gpu, dkv->gpu, v->dout.gpu,
+                                    v->rounded.gpu, v->lse.gpu, v->qkv.gpu,
+                                    kv->gpu, r, &v->on_gpu);
         return;
     }
     k->attention_block(v->out.cpu, v->lse.cpu, v->qkv.cpu, kv->cpu, r,
                        &v->on_cpu);
-    cuda_attention_block(queue, v->out.gpu, v->lse.gpu, v->qkv.gpu, kv->gpu, r,
-                         &v->on_gpu);
+    g->attention_block(v->out.gpu, v->lse.gpu, v->qkv.gpu, kv->gpu, r,
+                       &v->on_gpu);
 }
 
 // All blocks of v's queries, its own keys first.
@@ -328,20 +324,22 @@ static void worker_blocks(enum dtype t, bool tf32, struct division d, int rank)
     double tol = tf32 ? tolerance(DTYPE_F16) : tolerance(t);
     float *scratch = mem_alloc(threads * attention_scratch(d.len, c, d.heads),
                                sizeof *scratch);
+    float *row_sum = device_alloc(gpu, scores, sizeof *row_sum);
     struct divided v = {
         .d = d,
         .t = t,
         .own = own,
         .rank = rank,
         .on_cpu = {d.b, d.len, c, d.heads, mask, scratch, 1, d.heads + 2},
-        .on_gpu = {d.b, d.len, c, d.heads, t, tf32, mask, 1, d.heads + 2},
+        .on_gpu = {d.b, d.len, c, d.heads, mask, row_sum, 1, d.heads + 2},
         .qkv = both_random(t, 3 * n, 1, 1),
         .out = both_random(DTYPE_F32, n, 4, 1), // the first block replaces it
         .lse = both_random(DTYPE_F32, scores, 5, 1),
         .dout = both_random(t, n, 2, 1),
         .dq = both_random(DTYPE_F32, n, 6, 0.1),
-        .rounded = both_zeros(t, n),
-        .row_sum = device_alloc(gpu, scores, sizeof(float))};
+        .rounded = both_zeros(t, n)};
+    now.format = t;
+    now.tf32 = tf32;
     each_block(&v, tol, false);
     assert_close("attention of blocks", &v.out, tol);
     assert_close("lse of blocks", &v.lse, tol);
@@ -354,7 +352,7 @@ static void worker_blocks(enum dtype t, bool tf32, struct division d, int rank)
     for (int i = 0; i < 6; i++)
         both_free(all[i]);
     mem_free(scratch);
-    device_free(gpu, v.row_sum);
+    device_free(gpu, row_sum);
 }
 
 static void attention_blocks(void **state)
@@ -404,8 +402,9 @@ static void losses(enum dtype t, size_t rows, int symbols)
     }
     send(&y);
     k->loss(loss.cpu, grads.cpu, wide, y.cpu, rows, symbols, 3);
-    cuda_loss(queue, t, loss.gpu, padded.gpu, stride, y.gpu, rows, symbols, 3,
-              true);
+    now.format = t;
+    now.stride = stride;
+    g->loss(loss.gpu, padded.gpu, padded.gpu, y.gpu, rows, symbols, 3);
     assert_close("loss", &loss, 1e-4);
     for (size_t r = 0; r < rows; r++)
         device_copy(gpu, (char *)grads.gpu + r * n * size,
@@ -419,7 +418,7 @@ static void losses(enum dtype t, size_t rows, int symbols)
         sum += ((float *)loss.cpu)[r];
     mean = both_zeros(DTYPE_F32, 1);
     *(float *)mean.cpu = (float)(sum / (double)rows);
-    cuda_mean(queue, mean.gpu, loss.gpu, rows);
+    g->mean(mean.gpu, loss.gpu, rows);
     assert_close("mean", &mean, 1e-4);
     struct both *all[] = {&logits, &padded, &grads, &loss, &mean, &y};
     for (int i = 0; i < 6; i++)
@@ -458,14 +457,15 @@ static void vectors(void **state)
         float *scratch = mem_alloc(threads * partial_width(C), sizeof *scratch);
         assert_true(partial && scratch);
         k->mask_rows(out.cpu, in.cpu, R, C, &mask);
-        cuda_mask_rows(queue, t, out.gpu, in.gpu, R, C, &mask);
+        now.format = t;
+        g->mask_rows(out.gpu, in.gpu, R, C, &mask);
         assert_same(&out);
         for (int add = 0; add < 2; add++) {
             k->sum_rows(sum.cpu, in.cpu, R, C, add, scratch);
-            cuda_sum_rows(queue, t, sum.gpu, in.gpu, R, C, add, partial);
+            g->sum_rows(sum.gpu, in.gpu, R, C, add, partial);
             assert_close("sum of rows", &sum, 1e-4);
             k->settle(grad.cpu, wide.cpu, R * C, add);
-            cuda_settle(queue, t, grad.gpu, wide.gpu, R * C, add);
+            g->settle(grad.gpu, wide.gpu, R * C, add);
             assert_same(&grad);
         }
         struct both *all[] = {&in, &out, &sum, &wide, &grad};
@@ -485,7 +485,8 @@ int main(int argc, char **argv)
         print_message("skipped: %s\n", fail_message());
         return TEST_SKIPPED;
     }
-    queue = device_handle(gpu, DEVICE_COMPUTE);
+    now.queue = device_handle(gpu, DEVICE_COMPUTE);
+    cuda_begin(&now);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embedding),
         cmocka_unit_test(layer_norm),

@@ -7,8 +7,8 @@
 #include "device/cuda.h"
 #include "device/vector.h"
 #include "model/cuda/kernels_cuda.h"
-#include "model/cuda/lt.h"
 #include "model/cuda/product_cuda.h"
+#include "model/cuda/routine.h"
 
 #include <dlfcn.h>
 #include <math.h>

@@ -78,29 +78,25 @@ static int describe(const struct gpu *g)
 
 // ---- plans
 
-static struct cuda_attention shape(int B, int NH, int T, int D, enum dtype t)
+static struct attention shape(int B, int NH, int T, int D)
 {
-    return (struct cuda_attention){.B = B,
-                                   .T = T,
-                                   .C = NH * D,
-                                   .NH = NH,
-                                   .format = t,
-                                   .mask = {.keep = 1}};
+    return (struct attention){
+        .B = B, .T = T, .C = NH * D, .NH = NH, .mask = {.keep = 1}};
 }
 
-static void planned(const struct gpu *g, const struct cuda_attention *a,
-                    bool train)
+static void planned(const struct gpu *g, enum dtype t,
+                    const struct attention *a, bool train)
 {
     struct dnn_attention *plans = NULL;
     size_t workspace = 0, scores = 2 * (size_t)a->B * (size_t)a->NH *
                                    (size_t)a->T * (size_t)a->T;
-    if (dnn_attention_plan(&plans, &dnn, a, train, &workspace))
+    if (dnn_attention_plan(&plans, &dnn, t, a, train, &workspace))
         print_message("%s: %s\n", g->name, fail_message());
     assert_non_null(plans);
     const char *kernel = last_kernel();
     print_message("%s, (%d, %d, %d, %d) in %s: %s, workspace %zu\n", g->name,
-                  a->B, a->NH, a->T, a->C / a->NH, dtype_name(a->format),
-                  kernel, workspace);
+                  a->B, a->NH, a->T, a->C / a->NH, dtype_name(t), kernel,
+                  workspace);
     assert_non_null(strstr(kernel, "flash"));
     assert_non_null(strstr(kernel, train ? "bprop" : "fprop"));
     // Reruns have the same bits if backward keeps dS instead of adding to dQ.
@@ -113,17 +109,17 @@ static void graphs_are_known(void **state)
 {
     (void)state;
     for (int i = 0; i < GPUS; i++) {
-        struct cuda_attention a = shape(2, 12, 1024, 64, DTYPE_BF16);
+        struct attention a = shape(2, 12, 1024, 64);
         assert_int_equal(describe(&gpus[i]), 0);
-        planned(&gpus[i], &a, false);
-        planned(&gpus[i], &a, true);
+        planned(&gpus[i], DTYPE_BF16, &a, false);
+        planned(&gpus[i], DTYPE_BF16, &a, true);
     }
     assert_int_equal(describe(&gpus[H100]), 0);
-    struct cuda_attention small = shape(1, 3, 128, 32, DTYPE_F16);
-    planned(&gpus[H100], &small, false);
-    planned(&gpus[H100], &small, true);
-    struct cuda_attention wide = shape(3, 2, 256, 128, DTYPE_BF16);
-    planned(&gpus[H100], &wide, true);
+    struct attention small = shape(1, 3, 128, 32);
+    planned(&gpus[H100], DTYPE_F16, &small, false);
+    planned(&gpus[H100], DTYPE_F16, &small, true);
+    struct attention wide = shape(3, 2, 256, 128);
+    planned(&gpus[H100], DTYPE_BF16, &wide, true);
 }
 
 static void refusals_say_why(void **state)
@@ -131,15 +127,16 @@ static void refusals_say_why(void **state)
     (void)state;
     struct dnn_attention *plans = NULL;
     size_t workspace;
-    struct cuda_attention a = shape(1, 1, 128, 512, DTYPE_BF16);
+    struct attention a = shape(1, 1, 128, 512);
     assert_int_equal(describe(&gpus[A100]), 0);
-    assert_int_equal(dnn_attention_plan(&plans, &dnn, &a, true, &workspace),
+    assert_int_equal(dnn_attention_plan(&plans, &dnn, DTYPE_BF16, &a, true,
+                                        &workspace),
                      -1);
     print_message("%s\n", fail_message());
     assert_non_null(strstr(fail_message(), "attention=cudnn: cuDNN 9."));
     assert_non_null(strstr(fail_message(), "try: attention=ours"));
     a = shape(1, 1, 96, 64, DTYPE_BF16); // no whole tiles
-    int rc = dnn_attention_plan(&plans, &dnn, &a, true, &workspace);
+    int rc = dnn_attention_plan(&plans, &dnn, DTYPE_BF16, &a, true, &workspace);
     if (dnn.version < 91501) {
         assert_int_equal(rc, -1);
         assert_non_null(strstr(fail_message(), "no multiple of 128"));

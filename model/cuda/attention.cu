@@ -159,18 +159,18 @@ __global__ void __launch_bounds__(ATT_THREADS)
 }
 
 template <bool PART>
-static void launch(void *queue, void *out, float *lse, const void *qkv,
-                   const void *kv, struct attention_runs r,
-                   struct cuda_attention a)
+static void launch(void *out, float *lse, const void *qkv, const void *kv,
+                   struct attention_runs r, struct attention a)
 {
-    by_math(a.format, a.tf32, [=](auto math) {
+    const struct cuda_model *now = cuda_current();
+    by_math(now->format, now->tf32, [=](auto math) {
         by_head(a.C / a.NH, [=](auto padded) {
             typedef decltype(math) M;
             typedef typename M::real real;
             constexpr int DP = decltype(padded)::value;
             dim3 blocks = blocks_of<real, DP>(a, PART ? r.queries.n : a.T);
             attention_kernel<M, DP, PART>
-                <<<blocks, ATT_THREADS, 0, (cudaStream_t)queue>>>(
+                <<<blocks, ATT_THREADS, 0, (cudaStream_t)now->queue>>>(
                     (out_of<real, PART> *)out, lse, (const real *)qkv,
                     (const real *)kv, heads_of(a, r));
         });
@@ -178,15 +178,15 @@ static void launch(void *queue, void *out, float *lse, const void *qkv,
     CU(cudaGetLastError());
 }
 
-void cuda_attention(void *queue, void *out, float *lse, const void *qkv,
-                    const struct cuda_attention *a)
+void cuda_attention(void *out, float *lse, const void *qkv,
+                    const struct attention *a)
 {
-    launch<false>(queue, out, lse, qkv, NULL, {}, *a);
+    launch<false>(out, lse, qkv, NULL, {}, *a);
 }
 
-void cuda_attention_block(void *queue, float *out, float *lse, const void *qkv,
+void cuda_attention_block(float *out, float *lse, const void *qkv,
                           const void *kv, const struct attention_runs *r,
-                          const struct cuda_attention *a)
+                          const struct attention *a)
 {
-    launch<true>(queue, out, lse, qkv, kv, *r, *a);
+    launch<true>(out, lse, qkv, kv, *r, *a);
 }

@@ -38,7 +38,7 @@ struct heads {
     struct attention_runs runs; // with PART
 };
 
-inline struct heads heads_of(const struct cuda_attention &a,
+inline struct heads heads_of(const struct attention &a,
                              const struct attention_runs &r)
 {
     int D = a.C / a.NH;
@@ -260,7 +260,7 @@ __device__ inline float row_max_of(float x)
 
 // The grid: one block for every ROWS of `rows` rows of each head.
 template <typename T, int DP>
-dim3 blocks_of(const struct cuda_attention &a, int rows)
+dim3 blocks_of(const struct attention &a, int rows)
 {
     constexpr int ROWS = shape<T, DP>::ROWS;
     return dim3((unsigned)((rows + ROWS - 1) / ROWS), (unsigned)a.NH,
@@ -272,14 +272,10 @@ template <typename T, bool PART>
 using out_of = typename std::conditional<PART, float, T>::type;
 
 // Calls f with the padded size of a head as a constant.
-template <int N> struct constant {
-    static constexpr int value = N;
-};
-
 template <typename F> void by_head(int D, F f)
 {
     if (D <= 64)
-        f(constant<64>());
+        f(std::integral_constant<int, 64>());
     else
-        f(constant<128>());
+        f(std::integral_constant<int, 128>());
 }

@@ -18,7 +18,7 @@ enum { CHUNK = 16 }; // columns whose S and dP are in registers at a time
 // row_sum = sum over a head's channels of dO * O. A warp computes a row.
 template <typename T>
 __global__ void row_sum_kernel(float *row_sum, const T *dout, const T *out,
-                               struct cuda_attention a)
+                               struct attention a)
 {
     size_t rows = (size_t)a.B * a.NH * a.T;
     size_t i = thread_first() / 32;
@@ -275,29 +275,32 @@ __global__ void __launch_bounds__(ATT_THREADS)
     }
 }
 
-// row_sum for all queries of a worker, `tokens` in each sequence.
-static void sum_rows(cudaStream_t stream, float *row_sum, const void *dout,
-                     const void *out, struct cuda_attention a, int tokens)
+// a.scratch = row_sum for all queries of a worker, `tokens` in each sequence.
+static void sum_rows(const void *dout, const void *out, struct attention a,
+                     int tokens)
 {
+    const struct cuda_model *now = cuda_current();
     size_t rows = (size_t)a.B * a.NH * tokens;
     a.T = tokens;
-    by_format(a.format, [=](auto number) {
+    by_format(now->format, [=](auto number) {
         typedef decltype(number) real;
         row_sum_kernel<<<blocks_for(rows * 32, ATT_THREADS), ATT_THREADS, 0,
-                         stream>>>(row_sum, (const real *)dout,
-                                   (const real *)out, a);
+                         (cudaStream_t)now->queue>>>(a.scratch,
+                                                     (const real *)dout,
+                                                     (const real *)out, a);
     });
     CU(cudaGetLastError());
 }
 
 // Without PART, dq and dkv are dqkv.
 template <bool PART>
-static void launch(cudaStream_t stream, void *dq, void *dkv,
-                   const float *row_sum, const void *dout, const float *lse,
+static void launch(void *dq, void *dkv, const void *dout, const float *lse,
                    const void *qkv, const void *kv, struct attention_runs r,
-                   struct cuda_attention a)
+                   struct attention a)
 {
-    by_math(a.format, a.tf32, [=](auto math) {
+    const struct cuda_model *now = cuda_current();
+    cudaStream_t stream = (cudaStream_t)now->queue;
+    by_math(now->format, now->tf32, [=](auto math) {
         by_head(a.C / a.NH, [=](auto padded) {
             typedef decltype(math) M;
             typedef typename M::real real;
@@ -308,34 +311,30 @@ static void launch(cudaStream_t stream, void *dq, void *dkv,
             dq_kernel<M, DP, PART>
                 <<<blocks_of<real, DP>(a, queries), ATT_THREADS, 0, stream>>>(
                     (wide *)dq, (const real *)dout, (const real *)qkv,
-                    (const real *)kv, lse, row_sum, heads_of(a, r));
+                    (const real *)kv, lse, a.scratch, heads_of(a, r));
             dkv_kernel<M, DP, PART>
                 <<<blocks_of<real, DP>(a, keys), ATT_THREADS, 0, stream>>>(
                     (wide *)dkv, (const real *)dout, (const real *)qkv,
-                    (const real *)kv, lse, row_sum, heads_of(a, r));
+                    (const real *)kv, lse, a.scratch, heads_of(a, r));
         });
     });
     CU(cudaGetLastError());
 }
 
-void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
-                             const void *dout, const void *out,
+void cuda_attention_backward(void *dqkv, const void *dout, const void *out,
                              const float *lse, const void *qkv,
-                             const struct cuda_attention *a)
+                             const struct attention *a)
 {
-    cudaStream_t stream = (cudaStream_t)queue;
-    sum_rows(stream, row_sum, dout, out, *a, a->T);
-    launch<false>(stream, dqkv, dqkv, row_sum, dout, lse, qkv, NULL, {}, *a);
+    sum_rows(dout, out, *a, a->T);
+    launch<false>(dqkv, dqkv, dout, lse, qkv, NULL, {}, *a);
 }
 
-void cuda_attention_block_backward(void *queue, float *dq, float *dkv,
-                                   float *row_sum, const void *dout,
+void cuda_attention_block_backward(float *dq, float *dkv, const void *dout,
                                    const void *out, const float *lse,
                                    const void *qkv, const void *kv,
                                    const struct attention_runs *r,
-                                   const struct cuda_attention *a)
+                                   const struct attention *a)
 {
-    cudaStream_t stream = (cudaStream_t)queue;
-    sum_rows(stream, row_sum, dout, out, *a, r->of_queries);
-    launch<true>(stream, dq, dkv, row_sum, dout, lse, qkv, kv, *r, *a);
+    sum_rows(dout, out, *a, r->of_queries);
+    launch<true>(dq, dkv, dout, lse, qkv, kv, *r, *a);
 }

@@ -1,8 +1,8 @@
 // dnn.c - loads cuDNN from where the loader finds it, or, if there is none or
 // it cannot be used, from where the build found it.
 //
-// dnn_close() leaves the library loaded, as lt_close() does (lt.c): its kernels
-// are registered with the CUDA runtime.
+// dnn_close() leaves the library loaded, as lt_close() does (routine.c): its
+// kernels are registered with the CUDA runtime.
 
 #include "model/cuda/dnn.h"
 
@@ -18,15 +18,6 @@
 #define NAME "libcudnn.so.9"
 
 enum { FLAGS = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
-
-static int too_old(size_t version)
-{
-    return fail("attention=cudnn needs cuDNN %d.%d or newer, " NAME
-                " is %zu.%zu.%zu; try: pip install -U nvidia-cudnn-cu%d and "
-                "LD_LIBRARY_PATH, or attention=ours",
-                DNN_OLDEST / 10000, DNN_OLDEST / 100 % 100, version / 10000,
-                version / 100 % 100, version % 100, LOCKSTEP_CUDA_MAJOR);
-}
 
 static int find_function(const struct dnn *dnn, const char *name, void *slot)
 {
@@ -64,14 +55,26 @@ static bool load_cublaslt(const struct dnn *dnn)
 // Without cuBLASLt, cuDNN would end the process at its first descriptor.
 static int check_cublaslt(const struct dnn *dnn)
 {
-    size_t version = dnn->version;
+    size_t cuda = dnn->GetCudartVersion() / 1000;
     if (load_cublaslt(dnn))
         return 0;
-    return fail("attention=cudnn: cuDNN %zu.%zu.%zu is for CUDA %zu and finds "
-                "no libcublasLt.so.%zu; try: pip install nvidia-cudnn-cu%d, or "
+    return fail("attention=cudnn: cuDNN %s is for CUDA %zu and finds no "
+                "libcublasLt.so.%zu; try: pip install nvidia-cudnn-cu%d, or "
                 "attention=ours",
-                version / 10000, version / 100 % 100, version % 100,
-                dnn->GetCudartVersion() / 1000, dnn->GetCudartVersion() / 1000,
+                dnn->release, cuda, cuda, LOCKSTEP_CUDA_MAJOR);
+}
+
+static int check_version(struct dnn *dnn)
+{
+    size_t v = dnn->version = dnn->GetVersion();
+    snprintf(dnn->release, sizeof dnn->release, "%zu.%zu.%zu", v / 10000,
+             v / 100 % 100, v % 100);
+    if (v >= DNN_OLDEST)
+        return 0;
+    return fail("attention=cudnn needs cuDNN %d.%d or newer, " NAME
+                " is %s; try: pip install -U nvidia-cudnn-cu%d and "
+                "LD_LIBRARY_PATH, or attention=ours",
+                DNN_OLDEST / 10000, DNN_OLDEST / 100 % 100, dnn->release,
                 LOCKSTEP_CUDA_MAJOR);
 }
 
@@ -85,14 +88,11 @@ static int take(struct dnn *dnn, void *library)
     if (rc == 0)                                                               \
         rc = find_function(dnn, "cudnn" #name, &dnn->name);
     DNN_FUNCTIONS(DNN_FIND)
-    if (rc == 0) {
-        dnn->version = dnn->GetVersion();
-        rc = dnn->version < DNN_OLDEST ? too_old(dnn->version)
-                                       : check_cublaslt(dnn);
-    }
-    if (rc)
+    if (rc || check_version(dnn) || check_cublaslt(dnn)) {
         dnn_close(dnn);
-    return rc;
+        return -1;
+    }
+    return 0;
 }
 
 int dnn_load(struct dnn *dnn)
@@ -151,9 +151,7 @@ int dnn_fail(const struct dnn *dnn, const char *what, int status)
         snprintf(why, sizeof why, ": %.80s (%s)", dnn->GetErrorString(status),
                  reason);
     }
-    return fail("attention=cudnn: cuDNN %zu.%zu.%zu%s%s: %s%s; try: "
-                "attention=ours",
-                dnn->version / 10000, dnn->version / 100 % 100,
-                dnn->version % 100, dnn->gpu ? " on " : "",
-                dnn->gpu ? dnn->gpu : "", what, why);
+    return fail("attention=cudnn: cuDNN %s%s%s: %s%s; try: attention=ours",
+                dnn->release, dnn->gpu ? " on " : "", dnn->gpu ? dnn->gpu : "",
+                what, why);
 }

@@ -147,10 +147,11 @@ enum { DNN_NOTE_NONDETERMINISTIC = 4, DNN_NOTES = 16 };
 // a cudnnStatus_t.
 struct dnn {
     void *library;
-    void *handle;    // of cudnnCreate()
-    const char *gpu; // the handle's, for messages; NULL: not known; borrowed
-    void *device;    // a finalized DNN_DEVICE to plan for, instead of handle
-    size_t version;  // major * 10000 + minor * 100 + patch level
+    void *handle;     // of cudnnCreate()
+    const char *gpu;  // the handle's, for messages; NULL: not known; borrowed
+    void *device;     // a finalized DNN_DEVICE to plan for, instead of handle
+    size_t version;   // major * 10000 + minor * 100 + patch level
+    char release[64]; // the same as a text: "9.8.0"
     DNN_FUNCTIONS(DNN_MEMBER)
 };
 

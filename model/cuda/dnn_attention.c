@@ -44,7 +44,8 @@ enum {
 struct dnn_attention {
     struct dnn *own; // NULL: the caller's
     struct device *dev;
-    struct cuda_attention shape;
+    enum dtype format;
+    struct attention shape;
     struct dnn_graph forward, backward;
     void *workspace;
     float scale, hidden, one;
@@ -63,11 +64,11 @@ struct shapes {
     int64_t row_strides[DNN_RANK];
 };
 
-static struct shapes shapes_of(const struct cuda_attention *a)
+static struct shapes shapes_of(enum dtype format, const struct attention *a)
 {
     int64_t B = a->B, T = a->T, C = a->C, NH = a->NH, D = C / NH;
     return (struct shapes){
-        .real = a->format == DTYPE_BF16 ? DNN_BFLOAT16 : DNN_HALF,
+        .real = format == DTYPE_BF16 ? DNN_BFLOAT16 : DNN_HALF,
         .heads = {B, NH, T, D},
         .across = {B, NH, D, T},
         .scores = {B, NH, T, T},
@@ -113,7 +114,7 @@ static void *masked(struct dnn_graph *g, const struct shapes *s, void *x)
 
 // Opens a graph whose name for messages has the shape.
 static void open_graph(struct dnn_graph *g, const struct dnn *dnn,
-                       const char *what, const struct cuda_attention *a)
+                       const char *what, const struct attention *a)
 {
     char name[96];
     snprintf(name, sizeof name, "%s (%d, %d, %d, %d)", what, a->B, a->NH, a->T,
@@ -124,7 +125,7 @@ static void open_graph(struct dnn_graph *g, const struct dnn *dnn,
 static int plan_forward(struct dnn_attention *a, const struct dnn *dnn)
 {
     struct dnn_graph *g = &a->forward;
-    struct shapes s = shapes_of(&a->shape);
+    struct shapes s = shapes_of(a->format, &a->shape);
     open_graph(g, dnn, "attention", &a->shape);
     void *q = dnn_tensor(g, Q, s.real, s.heads, s.wide);
     void *k = dnn_tensor(g, K, s.real, s.across, s.wide_across);
@@ -174,7 +175,7 @@ static void *row_sums(struct dnn_graph *g, const struct shapes *s, void *d_o,
 static int plan_backward(struct dnn_attention *a, const struct dnn *dnn)
 {
     struct dnn_graph *g = &a->backward;
-    struct shapes s = shapes_of(&a->shape);
+    struct shapes s = shapes_of(a->format, &a->shape);
     open_graph(g, dnn, "attention's backward", &a->shape);
     void *q = dnn_tensor(g, Q, s.real, s.heads, s.wide);
     void *k = dnn_tensor(g, K, s.real, s.across, s.wide_across);
@@ -208,7 +209,7 @@ static int plan_backward(struct dnn_attention *a, const struct dnn *dnn)
 
 // In some versions attention is wrong; in some, T must be a multiple of ROWS in
 // backward. The frontend 1.32 of cuDNN has the same checks.
-static int check_version(const struct dnn *dnn, const struct cuda_attention *a,
+static int check_version(const struct dnn *dnn, const struct attention *a,
                          bool train)
 {
     char what[64];
@@ -220,17 +221,17 @@ static int check_version(const struct dnn *dnn, const struct cuda_attention *a,
                  ROWS);
     else
         return 0;
-    return fail("attention=cudnn: cuDNN %zu.%zu.%zu: %s; try: cuDNN 9.15.1 or "
-                "newer, or attention=ours",
-                version / 10000, version / 100 % 100, version % 100, what);
+    return fail("attention=cudnn: cuDNN %s: %s; try: cuDNN 9.15.1 or newer, or "
+                "attention=ours",
+                dnn->release, what);
 }
 
 int dnn_attention_plan(struct dnn_attention **out, const struct dnn *dnn,
-                       const struct cuda_attention *shape, bool train,
-                       size_t *workspace)
+                       enum dtype format, const struct attention *shape,
+                       bool train, size_t *workspace)
 {
     int D = shape->C / shape->NH;
-    CHECK(shape->format != DTYPE_F32);
+    CHECK(format != DTYPE_F32);
     if (D % 8)
         return fail("attention=cudnn: a head has %d channels, cuDNN takes "
                     "multiples of 8; try: other heads, or attention=ours",
@@ -245,6 +246,7 @@ int dnn_attention_plan(struct dnn_attention **out, const struct dnn *dnn,
     if (!a)
         return -1;
     *a = (struct dnn_attention){
+        .format = format,
         .shape = *shape,
         .scale = 1 / sqrtf((float)D),
         .hidden = dnn->version < FIRST_INFINITE ? -FLT_MAX : -INFINITY,
@@ -279,7 +281,8 @@ static int check_gpu(const struct device *d)
 }
 
 int dnn_attention_open(struct dnn_attention **out, struct device *d,
-                       const struct cuda_attention *shape, bool train)
+                       enum dtype format, const struct attention *shape,
+                       bool train)
 {
     struct dnn_attention *a = NULL;
     size_t bytes;
@@ -290,7 +293,7 @@ int dnn_attention_open(struct dnn_attention **out, struct device *d,
         return -1;
     int rc = dnn_open(dnn, device_handle(d, DEVICE_COMPUTE));
     dnn->gpu = cuda_name(d);
-    if (rc || dnn_attention_plan(&a, dnn, shape, train, &bytes)) {
+    if (rc || dnn_attention_plan(&a, dnn, format, shape, train, &bytes)) {
         dnn_close(dnn);
         mem_free(dnn);
         return -1;
@@ -304,11 +307,9 @@ int dnn_attention_open(struct dnn_attention **out, struct device *d,
         dnn_attention_close(&a);
         return -1;
     }
-    log_line("cuDNN %zu.%zu.%zu: attention (%d, %d, %d, %d) in %s, workspace "
-             "%.1f MiB",
-             dnn->version / 10000, dnn->version / 100 % 100, dnn->version % 100,
-             shape->B, shape->NH, shape->T, shape->C / shape->NH,
-             dtype_name(shape->format), (double)bytes / 1048576);
+    log_line("cuDNN %s: attention (%d, %d, %d, %d) in %s, workspace %.1f MiB",
+             dnn->release, shape->B, shape->NH, shape->T, shape->C / shape->NH,
+             dtype_name(format), (double)bytes / 1048576);
     *out = a;
     return 0;
 }
@@ -331,12 +332,12 @@ void dnn_attention_close(struct dnn_attention **aa)
     *aa = NULL;
 }
 
-bool dnn_attention_fits(const struct dnn_attention *a,
-                        const struct cuda_attention *shape)
+bool dnn_attention_fits(const struct dnn_attention *a, enum dtype format,
+                        const struct attention *shape)
 {
-    const struct cuda_attention *s = &a->shape;
+    const struct attention *s = &a->shape;
     return s->B == shape->B && s->T == shape->T && s->C == shape->C &&
-           s->NH == shape->NH && s->format == shape->format;
+           s->NH == shape->NH && a->format == format;
 }
 
 // ---- running
@@ -351,7 +352,7 @@ static void *in(const void *p)
 // The address of third 0, 1 or 2 of a row of qkv or dqkv.
 static void *third(const struct dnn_attention *a, const void *qkv, int i)
 {
-    size_t bytes = (size_t)a->shape.C * dtype_bytes(a->shape.format);
+    size_t bytes = (size_t)a->shape.C * dtype_bytes(a->format);
     return (char *)in(qkv) + (size_t)i * bytes;
 }
 

@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include "model/cuda/kernels_cuda.h"
+#include "model/kernels.h"
 
 struct device;
 struct dnn;
@@ -19,19 +19,20 @@ struct dnn_attention;
 // library is missing or too old, or has no plan for this GPU and shape. Close
 // sets *a to NULL.
 int dnn_attention_open(struct dnn_attention **a, struct device *d,
-                       const struct cuda_attention *shape, bool train);
+                       enum dtype format, const struct attention *shape,
+                       bool train);
 void dnn_attention_close(struct dnn_attention **a);
 
 // Builds only the plans, with a library that the caller has opened and keeps
 // open. Forward and backward use the same workspace: *workspace becomes the
 // larger of the two sizes, in bytes. Returns 0, or -1 after fail().
 int dnn_attention_plan(struct dnn_attention **a, const struct dnn *dnn,
-                       const struct cuda_attention *shape, bool train,
-                       size_t *workspace);
+                       enum dtype format, const struct attention *shape,
+                       bool train, size_t *workspace);
 
 // True if the plans are for this shape.
-bool dnn_attention_fits(const struct dnn_attention *a,
-                        const struct cuda_attention *shape);
+bool dnn_attention_fits(const struct dnn_attention *a, enum dtype format,
+                        const struct attention *shape);
 
 // Runs each plan once on tensors of the shape and waits, so that a plan which
 // the GPU cannot run is known before training. The tensors are those of the

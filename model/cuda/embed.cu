@@ -1,15 +1,11 @@
 // embed.cu - tokens to vectors: a row of wte plus the position's row of wpe.
 //
 // A token may occur in many rows. Backward gets the rows sorted by token
-// (model/cuda/tokens_cuda.c), and a block adds up the rows of one token in
+// (model/cuda/model_cuda.c), and a block adds up the rows of one token in
 // order. There are no atomics, and every run has the same bits.
 
-#include "model/cuda/kernels_cuda.h"
-
-#include "device/number.cuh"
+#include "model/cuda/launch.cuh"
 #include "model/cuda/mask.cuh"
-
-#include <cuda_runtime.h>
 
 // A thread loads AHEAD rows of a token at once, because a common token has
 // thousands of rows, which must be added up in order.
@@ -152,65 +148,57 @@ __global__ void places_kernel(float *dwpe, const T *dout, int B, int C,
     }
 }
 
-void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,
-                const void *wpe, const int32_t *x, size_t rows, int T, int C,
-                const struct mask *mask)
+void cuda_embed(void *out, const void *wte, const void *wpe, const int32_t *x,
+                size_t rows, int T, int C, const struct mask *mask)
 {
     struct mask m = *mask;
-    by_format(format, [=](auto number) {
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
-        embed_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
-                       (cudaStream_t)queue>>>((real *)out, (const real *)wte,
-                                              (const real *)wpe, x, rows, T, C,
-                                              m);
+        embed_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0, queue>>>(
+            (real *)out, (const real *)wte, (const real *)wpe, x, rows, T, C,
+            m);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_embed_words(void *queue, enum dtype format, float *out,
-                      const void *wte, const int32_t *x, struct words here,
-                      size_t rows, int C)
+void cuda_embed_words(float *out, const void *wte, const int32_t *x,
+                      struct words here, size_t rows, int C)
 {
-    by_format(format, [=](auto number) {
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
-        words_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
-                       (cudaStream_t)queue>>>(out, (const real *)wte, x, here,
-                                              rows, C);
+        words_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0, queue>>>(
+            out, (const real *)wte, x, here, rows, C);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_embed_places(void *queue, enum dtype format, void *out,
-                       const float *words, const void *wpe, size_t rows, int T,
-                       int C, const struct mask *mask)
+void cuda_embed_places(void *out, const float *words, const void *wpe,
+                       size_t rows, int T, int C, const struct mask *mask)
 {
     struct mask m = *mask;
-    by_format(format, [=](auto number) {
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
         places_after_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
-                              (cudaStream_t)queue>>>((real *)out, words,
-                                                     (const real *)wpe, rows, T,
-                                                     C, m);
+                              queue>>>((real *)out, words, (const real *)wpe,
+                                       rows, T, C, m);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
-                         float *dwpe, const void *dout,
-                         const struct cuda_tokens *tokens, int B, int T, int C,
-                         bool add, const struct mask *mask)
+// The rows by token come from cuda_tokens_sort().
+void cuda_embed_backward(float *dwte, float *dwpe, const void *dout,
+                         const int32_t *x, struct words here, size_t rows,
+                         int T, int C, bool add, const struct mask *mask)
 {
     struct mask m = *mask;
-    struct cuda_tokens t = *tokens;
-    by_format(format, [=](auto number) {
+    struct cuda_tokens t = cuda_current()->tokens;
+    int B = (int)(rows / (size_t)(m.place.own ? m.place.own : T));
+    (void)x, (void)here;
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
+        const real *d = (const real *)dout;
         if (t.kinds) // a slice may have none
             tokens_kernel<<<dim3((unsigned)t.kinds,
                                  blocks_for((size_t)C, TOKEN_THREADS * 4)),
-                            TOKEN_THREADS, 0, (cudaStream_t)queue>>>(
-                dwte, (const real *)dout, t, C, m);
-        places_kernel<<<(unsigned)T, THREADS, 0, (cudaStream_t)queue>>>(
-            dwpe, (const real *)dout, B, C, add, m);
+                            TOKEN_THREADS, 0, queue>>>(dwte, d, t, C, m);
+        places_kernel<<<(unsigned)T, THREADS, 0, queue>>>(dwpe, d, B, C, add,
+                                                          m);
     });
-    CU(cudaGetLastError());
 }

@@ -43,7 +43,6 @@ __global__ void gelu_backward_kernel(T *d, const T *in, size_t packs)
     }
 }
 
-// out += bias. With pre: pre = that sum, and out = gelu(pre).
 template <typename T>
 __global__ void bias_kernel(T *out, T *pre, const T *bias, size_t packs, int C)
 {
@@ -74,8 +73,8 @@ void cuda_gelu_backward(void *queue, enum dtype format, void *d, const void *in,
     CU(cudaGetLastError());
 }
 
-void cuda_bias_gelu(void *queue, enum dtype format, void *out, void *pre,
-                    const void *bias, size_t rows, int C)
+void cuda_bias(void *queue, enum dtype format, void *out, void *pre,
+               const void *bias, size_t rows, int C)
 {
     size_t packs = rows * (size_t)C / 4;
     by_format(format, [=](auto number) {
@@ -85,10 +84,4 @@ void cuda_bias_gelu(void *queue, enum dtype format, void *out, void *pre,
                                              (const real *)bias, packs, C);
     });
     CU(cudaGetLastError());
-}
-
-void cuda_bias(void *queue, enum dtype format, void *out, const void *bias,
-               size_t rows, int C)
-{
-    cuda_bias_gelu(queue, format, out, NULL, bias, rows, C);
 }

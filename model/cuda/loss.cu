@@ -8,12 +8,8 @@
 // from the end to the start, so that it finds in the cache what the first pass
 // has read, and memory is read once.
 
-#include "model/cuda/kernels_cuda.h"
-
-#include "device/number.cuh"
+#include "model/cuda/launch.cuh"
 #include "model/cuda/reduce.cuh"
-
-#include <cuda_runtime.h>
 
 // A thread loads PACKS times four numbers at once.
 enum { MAX_THREADS = 1024, MEAN_THREADS = 1024, PACKS = 4 };
@@ -201,49 +197,46 @@ static unsigned threads_for(size_t stride)
     return (unsigned)(packs < most ? packs : most);
 }
 
-void cuda_loss_parts(void *queue, enum dtype format, struct loss_part *parts,
-                     const void *logits, size_t stride, const int32_t *y,
+void cuda_loss_parts(struct loss_part *parts, float *logits, const int32_t *y,
                      struct words here, size_t rows)
 {
-    by_format(format, [=](auto number) {
+    const struct cuda_model *now = cuda_current();
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
-        parts_kernel<<<(unsigned)rows, threads_for(stride), 0,
-                       (cudaStream_t)queue>>>(parts, (const real *)logits,
-                                              stride, y, here);
+        parts_kernel<<<(unsigned)rows, threads_for(now->stride), 0, queue>>>(
+            parts, (const real *)logits, now->stride, y, here);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_loss_joined(void *queue, enum dtype format, float *loss, void *logits,
-                      size_t stride, const struct loss_part *parts, int slices,
+void cuda_loss_joined(float *loss, void *dlogits, float *logits,
+                      const struct loss_part *parts, int slices, int slice,
                       const int32_t *y, struct words here, size_t rows,
-                      float factor, bool gradient)
+                      float factor)
 {
-    by_format(format, [=](auto number) {
+    const struct cuda_model *now = cuda_current();
+    (void)slice;
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
-        joined_kernel<<<(unsigned)rows, threads_for(stride), 0,
-                        (cudaStream_t)queue>>>(loss, (real *)logits, stride,
-                                               parts, slices, y, here, factor,
-                                               gradient);
+        joined_kernel<<<(unsigned)rows, threads_for(now->stride), 0, queue>>>(
+            loss, (real *)logits, now->stride, parts, slices, y, here, factor,
+            dlogits != NULL);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_loss(void *queue, enum dtype format, float *loss, void *logits,
-               size_t stride, const int32_t *y, size_t rows, int V,
-               float factor, bool gradient)
+void cuda_loss(float *loss, void *dlogits, float *logits, const int32_t *y,
+               size_t rows, int V, float factor)
 {
-    unsigned threads = threads_for(stride);
-    by_format(format, [=](auto number) {
+    const struct cuda_model *now = cuda_current();
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
-        loss_kernel<<<(unsigned)rows, threads, 0, (cudaStream_t)queue>>>(
-            loss, (real *)logits, stride, y, V, factor, gradient);
+        loss_kernel<<<(unsigned)rows, threads_for(now->stride), 0, queue>>>(
+            loss, (real *)logits, now->stride, y, V, factor, dlogits != NULL);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_mean(void *queue, float *mean, const float *v, size_t n)
+void cuda_mean(float *mean, const float *v, size_t n)
 {
-    mean_kernel<<<1, MEAN_THREADS, 0, (cudaStream_t)queue>>>(mean, v, n);
+    mean_kernel<<<1, MEAN_THREADS, 0, (cudaStream_t)cuda_current()->queue>>>(
+        mean, v, n);
     CU(cudaGetLastError());
 }

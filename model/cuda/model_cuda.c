@@ -1,12 +1,15 @@
 // model_cuda.c - a model on a GPU: its memory, its batches, and the table of
 // its functions.
 
-#include "model/cuda/gpu.h"
+#include "model/ops.h"
 
 #include "base/base.h"
 #include "device/cuda.h"
 #include "model/cuda/dnn_attention.h"
+#include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
+#include "model/cuda/product_cuda.h"
+#include "model/state.h"
 
 #include <string.h>
 
@@ -18,6 +21,24 @@ static const size_t slice_bytes = (size_t)1 << 30; // of logits
 
 // PADDED: rows of logits are padded to a multiple of so many numbers (head.c).
 enum { SLICE_ROWS = 128, PADDED = 64, LINE = 256 };
+
+// Numbers on their way to the device: in pinned memory of the host, until the
+// device has copied them.
+struct gpu_sent {
+    int32_t *host;
+    struct device_event copied;
+};
+
+struct gpu { // what only a model on a GPU has
+    struct device *dev;
+    struct cuda_model kernels; // what its kernels know of it
+    struct cuda_product *product;
+    int32_t *x, *y; // (N) on the device
+    struct gpu_sent sent_x, sent_y, sent_tokens;
+    int32_t *kinds; // (words) scratch of cuda_tokens_sort()
+    float *host_loss;
+    struct device_event loss_known;
+};
 
 // ---- memory
 
@@ -50,15 +71,17 @@ static void gpu_layout(struct model *m, struct arena *a, size_t rows)
 {
     struct gpu *g = m->own;
     layout_logits(m, a, rows);
+    g->kernels.stride = m->stride;
     if (m->job.train) {
         m->partial = arena_floats(a, cuda_partial(m->job.config.channels));
         m->scratch = arena_floats(a, layers_scores(&m->job));
     }
     g->x = arena_alloc(a, rows, sizeof *g->x);
     g->y = arena_alloc(a, rows, sizeof *g->y);
-    g->tokens.order = arena_alloc(a, rows, sizeof *g->x);
-    g->tokens.start = arena_alloc(a, rows + 1, sizeof *g->x);
-    g->tokens.token = arena_alloc(a, rows, sizeof *g->x);
+    struct cuda_tokens *t = &g->kernels.tokens;
+    t->order = arena_alloc(a, rows, sizeof *t->order);
+    t->start = arena_alloc(a, rows + 1, sizeof *t->start);
+    t->token = arena_alloc(a, rows, sizeof *t->token);
 }
 
 // Only the process itself: vectors and activations are in the GPU's memory.
@@ -70,16 +93,57 @@ static void gpu_memory(const struct model_job *job, struct model_bytes *out)
 
 // ---- a pass
 
+// A kind is a token that occurs and whose row of the embedding is here. Kinds
+// come in the order of their first row, and the rows of a kind in the order of
+// the batch. The host makes two passes over the batch, while the GPU computes
+// forward.
+int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
+                     int32_t *scratch, const int32_t *x, int n,
+                     struct words here)
+{
+    int kinds = 0, rows = 0;
+    start[0] = 0;
+    // scratch[word]: 1 + index of its kind
+    for (int i = 0; i < n; i++) {
+        int word = x[i] - here.first;
+        if (word < 0 || word >= here.n)
+            continue;
+        int32_t *kind = &scratch[word];
+        rows++;
+        if (!*kind) {
+            token[kinds] = word;
+            *kind = ++kinds;
+            start[kinds] = 0;
+        }
+        start[*kind]++;
+    }
+    for (int k = 0; k < kinds; k++)
+        start[k + 1] += start[k];
+    // start[k + 1] counts down from the end of kind k
+    for (int i = n - 1; i >= 0; i--) {
+        int word = x[i] - here.first;
+        if (word >= 0 && word < here.n)
+            order[--start[scratch[word]]] = i;
+    }
+    for (int k = 0; k < kinds; k++) {
+        start[k] = start[k + 1];
+        scratch[token[k]] = 0;
+    }
+    start[kinds] = rows;
+    return kinds;
+}
+
 static int gpu_begin(struct model *m)
 {
-    cuda_kernels_begin(m);
+    const struct gpu *g = m->own;
+    cuda_begin(&g->kernels);
     return 0;
 }
 
 static void gpu_end(struct model *m, int before)
 {
     (void)m, (void)before;
-    cuda_kernels_end();
+    cuda_end();
 }
 
 // The memory of s, when the device has copied what it held. A step later it has
@@ -125,14 +189,14 @@ static void gpu_targets(struct model *m, const int32_t *y, size_t rows)
 static void gpu_group(struct model *m, const int32_t *x, size_t rows)
 {
     struct gpu *g = m->own;
+    struct cuda_tokens *t = &g->kernels.tokens;
     int32_t *order = room(g, &g->sent_tokens), *start = order + rows;
     int32_t *token = start + rows + 1;
-    int kinds =
+    t->kinds =
         cuda_tokens_sort(order, start, token, g->kinds, x, (int)rows, m->words);
-    g->tokens.kinds = kinds;
-    send(g, g->tokens.order, order, rows);
-    send(g, g->tokens.start, start, (size_t)kinds + 1);
-    send(g, g->tokens.token, token, (size_t)kinds);
+    send(g, t->order, order, rows);
+    send(g, t->start, start, (size_t)t->kinds + 1);
+    send(g, t->token, token, (size_t)t->kinds);
     sent(g, &g->sent_tokens);
 }
 
@@ -257,13 +321,13 @@ static int open_dnn(struct model *m)
     const struct layer *l = &m->all_layers[0];
     struct attention shape =
         state_attention(m, job->batch, job->tokens, NULL, 0);
-    struct cuda_attention a = cuda_attention_of(m, &shape);
-    if (dnn_attention_open(&g->dnn, g->dev, &a, job->train))
+    if (dnn_attention_open(&g->kernels.dnn, g->dev, job->precision, &shape,
+                           job->train))
         return -1;
-    return job->train ? dnn_attention_try(g->dnn, m->dwide, m->scratch,
+    return job->train ? dnn_attention_try(g->kernels.dnn, m->dwide, m->scratch,
                                           m->branch, l->att, l->lse, l->qkv)
-                      : dnn_attention_try(g->dnn, NULL, NULL, NULL, l->att,
-                                          l->lse, l->qkv);
+                      : dnn_attention_try(g->kernels.dnn, NULL, NULL, NULL,
+                                          l->att, l->lse, l->qkv);
 }
 
 static int open_memory(struct model *m)
@@ -288,10 +352,13 @@ static int gpu_open(struct model *m)
         return -1;
     m->k = &kernels_cuda;
     g->dev = job->dev;
-    g->queue = device_handle(job->dev, DEVICE_COMPUTE);
-    g->tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
+    g->kernels =
+        (struct cuda_model){.queue = device_handle(job->dev, DEVICE_COMPUTE),
+                            .format = job->precision,
+                            .tf32 =
+                                job->tf32 && cuda_capability(job->dev) >= 80};
     if (open_host(g, job) || open_memory(m) ||
-        cuda_product_open(&g->product, g->dev, job->precision, g->tf32,
+        cuda_product_open(&g->product, g->dev, job->precision, g->kernels.tf32,
                           m->partial) ||
         cuda_product_time(g->product, job->tune))
         return -1;
@@ -320,7 +387,7 @@ static void gpu_close(struct model *m)
     if (!g)
         return;
     device_finish(g->dev);
-    dnn_attention_close(&g->dnn);
+    dnn_attention_close(&g->kernels.dnn);
     cuda_product_close(&g->product);
     device_event_close(g->dev, &g->loss_known);
     device_free(g->dev, m->block);

@@ -9,13 +9,11 @@
 // warps and blocks are added in order. There are no atomics, and every run has
 // the same bits.
 
-#include "model/cuda/kernels_cuda.h"
-
-#include "device/number.cuh"
+#include "model/cuda/launch.cuh"
 #include "model/cuda/mask.cuh"
 #include "model/cuda/reduce.cuh"
 
-#include <cuda_runtime.h>
+#include <type_traits>
 
 enum {
     THREADS = 256,
@@ -170,9 +168,7 @@ __global__ void __launch_bounds__(ROWS_THREADS,
 
 // Calls f with the number of packs of four numbers that a lane has of a row,
 // rounded up to 2, 4, 6 or 8; with 0 if they are too many for its registers.
-template <int N> struct packs {
-    static constexpr int value = N;
-};
+template <int N> using packs = std::integral_constant<int, N>;
 
 template <typename F> void by_packs(int C, F f)
 {
@@ -288,38 +284,36 @@ __global__ void add_partials_kernel(float *dweight, float *dbias, bool add,
     *out = sum;
 }
 
-void cuda_norm(void *queue, enum dtype format, void *sum, void *out,
-               float *mean, float *rstd, const void *res, const void *branch,
-               const void *weight, const void *bias, size_t rows, int C,
-               const struct mask *mask)
+void cuda_norm(void *sum, void *out, float *mean, float *rstd, const void *res,
+               const void *branch, const void *branch_bias, const void *weight,
+               const void *bias, size_t rows, int C, const struct mask *mask)
 {
+    const struct cuda_model *now = cuda_current();
     struct mask m = *mask;
-    by_format(format, [=](auto number) {
+    if (branch_bias) // the branch is scratch of the model
+        cuda_bias(now->queue, now->format, const_cast<void *>(branch), NULL,
+                  branch_bias, rows, C);
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
-        norm_kernel<<<blocks_for(rows, ROWS_AT_ONCE), THREADS, 0,
-                      (cudaStream_t)queue>>>((real *)sum, (real *)out, mean,
-                                             rstd, (const real *)res,
-                                             (const real *)branch,
-                                             (const real *)weight,
-                                             (const real *)bias, rows, C, m);
+        norm_kernel<<<blocks_for(rows, ROWS_AT_ONCE), THREADS, 0, queue>>>(
+            (real *)sum, (real *)out, mean, rstd, (const real *)res,
+            (const real *)branch, (const real *)weight, (const real *)bias,
+            rows, C, m);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_norm_backward(void *queue, enum dtype format, void *dres,
-                        bool add_dres, void *out, float *dweight, float *dbias,
-                        bool add, const void *dout, const void *sum,
-                        const float *mean, const float *rstd,
+void cuda_norm_backward(void *dres, bool add_dres, void *out, float *dweight,
+                        float *dbias, bool add, const void *dout,
+                        const void *sum, const float *mean, const float *rstd,
                         const void *weight, const void *bias, size_t rows,
                         int C, float *partial)
 {
-    cudaStream_t s = (cudaStream_t)queue;
     struct norm_in in = {mean, rstd, C, rows, add_dres};
     size_t groups =
         C <= WARP_CHANNELS ? (rows + ROWS_WARPS - 1) / ROWS_WARPS : rows;
     groups = groups ? groups : 1; // a slice may have no rows
     int parts = groups < CUDA_PARTIALS ? (int)groups : CUDA_PARTIALS;
-    by_format(format, [=](auto number) {
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
         by_packs(C, [=](auto packs) {
             constexpr int N = decltype(packs)::value;
@@ -328,17 +322,14 @@ void cuda_norm_backward(void *queue, enum dtype format, void *dres,
             size_t shared = 2 * C * sizeof(float);
             if constexpr (N > 0)
                 norm_rows_kernel<real, N>
-                    <<<(unsigned)parts, ROWS_THREADS, shared, s>>>((real *)dres,
-                                                                   (real *)out,
-                                                                   partial, d,
-                                                                   x, w, b, in);
+                    <<<(unsigned)parts, ROWS_THREADS, shared, queue>>>(
+                        (real *)dres, (real *)out, partial, d, x, w, b, in);
             else
-                norm_backward_kernel<<<(unsigned)parts, THREADS, shared, s>>>(
-                    (real *)dres, (real *)out, partial, d, x, w, b, in);
+                norm_backward_kernel<<<(unsigned)parts, THREADS, shared,
+                                       queue>>>((real *)dres, (real *)out,
+                                                partial, d, x, w, b, in);
         });
+        add_partials_kernel<<<blocks_for(2 * (size_t)C, WARP), THREADS, 0,
+                              queue>>>(dweight, dbias, add, partial, parts, C);
     });
-    CU(cudaGetLastError());
-    add_partials_kernel<<<blocks_for(2 * (size_t)C, WARP), THREADS, 0, s>>>(
-        dweight, dbias, add, partial, parts, C);
-    CU(cudaGetLastError());
 }

@@ -20,19 +20,12 @@
 
 enum { WORKSPACE = 32 << 20, TIMES = 3 };
 
-struct made {
-    struct routine is;
-    cublasLtMatmulAlgo_t plain; // the fastest without an epilogue
-    bool has_plain;
-    struct made *next;
-};
-
 struct cuda_product {
     struct device *dev;
     float *partial;
     struct routine_maker maker;
     void *workspace;
-    struct made *made;
+    struct routine *made;
     int timed;  // algorithms to time; 0: take cuBLASLt's first
     int target; // multiprocessors for a product; 0: all
     struct device_event from, to;
@@ -71,11 +64,9 @@ close_product:
 int cuda_product_time(struct cuda_product *p, int algorithms)
 {
     CHECK(algorithms <= CUDA_PRODUCT_ALGORITHMS && !p->timed);
-    if (algorithms == 0)
-        return 0;
     p->timed = algorithms;
-    return device_event_open_timed(p->dev, &p->from) ||
-                   device_event_open_timed(p->dev, &p->to)
+    return algorithms && (device_event_open_timed(p->dev, &p->from) ||
+                          device_event_open_timed(p->dev, &p->to))
                ? -1
                : 0;
 }
@@ -92,10 +83,10 @@ void cuda_product_close(struct cuda_product **pp)
     if (!p)
         return;
     while (p->made) {
-        struct made *c = p->made;
-        p->made = c->next;
-        routine_destroy(&p->maker, &c->is);
-        free(c);
+        struct routine *r = p->made;
+        p->made = r->next;
+        routine_destroy(&p->maker, r);
+        free(r);
     }
     device_event_close(p->dev, &p->from);
     device_event_close(p->dev, &p->to);
@@ -117,10 +108,10 @@ static void follow(const struct cuda_product *p, const struct product_job *j)
     size_t rows = (size_t)j->m;
     switch (j->epilogue) {
     case EPILOGUE_BIAS:
-        cuda_bias(queue, format, j->out, j->bias, rows, j->n);
+        cuda_bias(queue, format, j->out, NULL, j->bias, rows, j->n);
         break;
     case EPILOGUE_GELU:
-        cuda_bias_gelu(queue, format, j->out, j->pre, j->bias, rows, j->n);
+        cuda_bias(queue, format, j->out, j->pre, j->bias, rows, j->n);
         break;
     case EPILOGUE_DGELU:
         cuda_gelu_backward(queue, format, j->out, j->pre, rows * j->n);
@@ -240,10 +231,10 @@ static uint64_t time_of(const struct cuda_product *p, const struct routine *r,
 }
 
 // Finds the fastest of the algorithms that cuBLASLt offers. False if none runs.
-static bool find_fastest(const struct cuda_product *p, struct made *c,
+static bool find_fastest(const struct cuda_product *p, struct routine *r,
                          const struct product_job *j)
 {
-    struct routine *r = &c->is, best = {.fused = false};
+    struct routine best = {.fused = false};
     uint64_t least = 0, most = 0, plain = 0;
     int ran = 0;
     for (int fused = may_fuse(p, j); fused >= 0; fused--) {
@@ -257,7 +248,7 @@ static bool find_fastest(const struct cuda_product *p, struct made *c,
             if (!ran++ || ns < least)
                 best = *r, least = ns;
             if (!fused && (!plain || ns < plain))
-                c->plain = r->algo, c->has_plain = true, plain = ns;
+                r->plain = r->algo, r->has_plain = true, plain = ns;
             most = ns > most ? ns : most;
         }
         if (n)
@@ -284,42 +275,38 @@ static bool find_first(const struct cuda_product *p, struct routine *r,
     return routine_make(&p->maker, r, fused, &r->algo, 1) > 0;
 }
 
-static struct made *look_up(const struct cuda_product *p,
-                            const struct product_job *j, bool add)
+static struct routine *look_up(const struct cuda_product *p,
+                               const struct product_job *j, bool add)
 {
-    struct made *c = p->made;
-    while (c && !(c->is.shape.add == add && c->is.target == p->target &&
-                  same_shape(&c->is.shape, j)))
-        c = c->next;
-    return c;
+    struct routine *r = p->made;
+    while (r && !(r->shape.add == add && r->target == p->target &&
+                  same_shape(&r->shape, j)))
+        r = r->next;
+    return r;
 }
 
-static struct made *find(struct cuda_product *p, const struct product_job *j)
+static struct routine *find(struct cuda_product *p, const struct product_job *j)
 {
-    struct made *c = look_up(p, j, j->add);
-    if (c)
-        return c;
-    c = calloc(1, sizeof *c);
-    CHECK(c);
-    c->is.shape = *j;
-    c->is.target = p->target;
-    const struct made *same = j->add ? look_up(p, j, false) : NULL;
-    if (!(p->timed && !j->add && find_fastest(p, c, j)) &&
-        !(may_fuse(p, j) && find_first(p, &c->is, true)) &&
-        !find_first(p, &c->is, false))
+    struct routine *r = look_up(p, j, j->add);
+    if (r)
+        return r;
+    r = calloc(1, sizeof *r);
+    CHECK(r);
+    *r = (struct routine){.shape = *j, .target = p->target, .next = p->made};
+    const struct routine *same = j->add ? look_up(p, j, false) : NULL;
+    if (!(p->timed && !j->add && find_fastest(p, r, j)) &&
+        !(may_fuse(p, j) && find_first(p, r, true)) && !find_first(p, r, false))
         stop(p, j, CUBLAS_STATUS_NOT_SUPPORTED);
     if (same && same->has_plain)
-        c->is.algo = same->plain;
-    c->next = p->made;
-    p->made = c;
-    return c;
+        r->algo = same->plain;
+    return p->made = r;
 }
 
 // cuBLASLt may offer an algorithm and then refuse to run it. If that one has an
 // epilogue, a plain one replaces it for the rest of the run.
 void cuda_product_run(struct cuda_product *p, const struct product_job *j)
 {
-    struct routine *r = &find(p, j)->is;
+    struct routine *r = find(p, j);
     cublasStatus_t status = ask(p, r, j);
     if (status != CUBLAS_STATUS_SUCCESS && r->fused) {
         char text[128];

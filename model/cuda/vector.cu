@@ -1,12 +1,8 @@
 // vector.cu - small passes over whole tensors: sums of rows, masks, and
 // rounding gradients to the format.
 
-#include "model/cuda/kernels_cuda.h"
-
-#include "device/number.cuh"
+#include "model/cuda/launch.cuh"
 #include "model/cuda/mask.cuh"
-
-#include <cuda_runtime.h>
 
 enum { THREADS = 256, COLUMNS = 32, PHASES = 16, PARTS = 64 };
 
@@ -69,12 +65,18 @@ __global__ void settle_kernel(float *grad, const float *in, size_t n, bool add)
     }
 }
 
-void cuda_add_parts(void *queue, float *out, const float *parts, int count,
-                    size_t n, bool add)
+static void add_parts(void *queue, float *out, const float *parts, int count,
+                      size_t n, bool add)
 {
     add_parts_kernel<<<blocks_for(n, THREADS), THREADS, 0,
                        (cudaStream_t)queue>>>(out, parts, count, (int)n, add);
     CU(cudaGetLastError());
+}
+
+void cuda_add_parts(float *out, const float *parts, int count, size_t n,
+                    bool add)
+{
+    add_parts(cuda_current()->queue, out, parts, count, n, add);
 }
 
 void cuda_sum_rows(void *queue, enum dtype format, float *out, const void *in,
@@ -89,32 +91,26 @@ void cuda_sum_rows(void *queue, enum dtype format, float *out, const void *in,
                                                    rows, C);
     });
     CU(cudaGetLastError());
-    cuda_add_parts(queue, out, partial, PARTS, (size_t)C, add);
+    add_parts(queue, out, partial, PARTS, (size_t)C, add);
 }
 
-void cuda_mask_rows(void *queue, enum dtype format, void *out, const void *in,
-                    size_t rows, int C, const struct mask *mask)
+void cuda_mask_rows(void *out, const void *in, size_t rows, int C,
+                    const struct mask *mask)
 {
     struct mask m = *mask;
-    by_format(format, [=](auto number) {
+    launch([=](auto number, cudaStream_t queue) {
         typedef decltype(number) real;
         mask_rows_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
-                           (cudaStream_t)queue>>>((real *)out, (const real *)in,
-                                                  rows, C, m);
+                           queue>>>((real *)out, (const real *)in, rows, C, m);
     });
-    CU(cudaGetLastError());
 }
 
-void cuda_settle(void *queue, enum dtype format, float *grad, const float *in,
-                 size_t n, bool add)
+void cuda_settle(float *grad, const float *in, size_t n, bool add)
 {
     if (n == 0)
         return;
-    by_format(format, [=](auto number) {
+    launch([=](auto number, cudaStream_t queue) {
         settle_kernel<decltype(number)>
-            <<<blocks_for(n, THREADS), THREADS, 0, (cudaStream_t)queue>>>(grad,
-                                                                          in, n,
-                                                                          add);
+            <<<blocks_for(n, THREADS), THREADS, 0, queue>>>(grad, in, n, add);
     });
-    CU(cudaGetLastError());
 }

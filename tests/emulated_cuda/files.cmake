@@ -21,7 +21,8 @@ endif()
 # include path.
 set(translated ${CMAKE_BINARY_DIR}/emulated_cuda)
 set(cuda_headers core/device/number.cuh model/cuda/attention.cuh
-                 model/cuda/mask.cuh model/cuda/reduce.cuh model/cuda/tensor.cuh)
+                 model/cuda/launch.cuh model/cuda/mask.cuh model/cuda/reduce.cuh
+                 model/cuda/tensor.cuh)
 set(cuda_sources ${device_cuda_files} ${rule_cuda_files} ${model_cuda_files})
 set(cuda_host_files ${cuda_sources})
 list(FILTER cuda_sources INCLUDE REGEX "[.]cu$")

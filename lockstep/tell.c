@@ -213,6 +213,7 @@ static int tell_table(const struct command *const *all, cJSON *out)
     cJSON *keys = cJSON_AddArrayToObject(out, "keys");
     cJSON *backends = cJSON_AddArrayToObject(out, "backends");
     cJSON *commands = cJSON_AddObjectToObject(out, "commands");
+    cJSON *presets = cJSON_AddArrayToObject(out, "presets");
     for (int i = 0; run_keys.n > i; i++)
         add_key(keys, &run_keys.rows[i]);
     for (int i = 0; backend_at(i); i++)
@@ -220,7 +221,8 @@ static int tell_table(const struct command *const *all, cJSON *out)
     for (int i = 0; all[i]; i++)
         if (all[i]->help)
             cJSON_AddStringToObject(commands, all[i]->name, all[i]->help);
-    add_texts(out, "presets", model_preset_names());
+    for (int i = 0; model_preset_name(i); i++)
+        cJSON_AddItemToArray(presets, cJSON_CreateString(model_preset_name(i)));
     cJSON_AddStringToObject(out, "version", version_number);
     return 0;
 }

@@ -15,46 +15,22 @@
 #include "base/rng.h"
 #include "model/part.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 static const struct preset {
     const char *name;
-    struct model_config config;
+    int layers, heads, channels, context;
+    int vocab; // 0: the data decides it
 } presets[] = {
-    {"nano", {.layers = 4, .heads = 4, .channels = 128, .context = 64}},
-    {"micro", {.layers = 4, .heads = 4, .channels = 256, .context = 128}},
-    {"baby", {.layers = 6, .heads = 6, .channels = 384, .context = 256}},
-    {"gpt2",
-     {.layers = 12,
-      .heads = 12,
-      .channels = 768,
-      .context = 1024,
-      .vocab = 50257}},
-    {"gpt2-medium",
-     {.layers = 24,
-      .heads = 16,
-      .channels = 1024,
-      .context = 1024,
-      .vocab = 50257}},
-    {"gpt2-large",
-     {.layers = 36,
-      .heads = 20,
-      .channels = 1280,
-      .context = 1024,
-      .vocab = 50257}},
-    {"gpt2-xl",
-     {.layers = 48,
-      .heads = 25,
-      .channels = 1600,
-      .context = 1024,
-      .vocab = 50257}},
-    {"slides",
-     {.layers = 12,
-      .heads = 12,
-      .channels = 768,
-      .context = 512,
-      .vocab = 26679}},
+    {"nano", 4, 4, 128, 64, 0},
+    {"micro", 4, 4, 256, 128, 0},
+    {"baby", 6, 6, 384, 256, 0},
+    {"gpt2", 12, 12, 768, 1024, 50257},
+    {"gpt2-medium", 24, 16, 1024, 1024, 50257},
+    {"gpt2-large", 36, 20, 1280, 1024, 50257},
+    {"gpt2-xl", 48, 25, 1600, 1024, 50257},
+    {"slides", 12, 12, 768, 512, 26679},
 };
 
 enum { NPRESETS = sizeof presets / sizeof presets[0] };
@@ -70,28 +46,26 @@ enum {
 
 static const uint64_t MAX_BYTES = (uint64_t)1 << 46; // half an address space
 
-const char *const *model_preset_names(void)
+const char *model_preset_name(int i)
 {
-    // In the order of presets[]; test_layout.c compares the two.
-    static const char *const names[] = {"nano",    "micro",       "baby",
-                                        "gpt2",    "gpt2-medium", "gpt2-large",
-                                        "gpt2-xl", "slides",      NULL};
-    return names;
+    return i < NPRESETS ? presets[i].name : NULL;
 }
 
 int model_preset(const char *name, struct model_config *out)
 {
-    for (int i = 0; i < NPRESETS; i++) {
-        if (strcmp(presets[i].name, name) == 0) {
-            *out = presets[i].config;
-            return 0;
-        }
-    }
     char all[256] = "";
     for (int i = 0; i < NPRESETS; i++) {
+        const struct preset *p = &presets[i];
+        if (strcmp(p->name, name) == 0) {
+            *out = (struct model_config){.layers = p->layers,
+                                         .heads = p->heads,
+                                         .channels = p->channels,
+                                         .context = p->context,
+                                         .vocab = p->vocab};
+            return 0;
+        }
         size_t at = strlen(all);
-        snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "",
-                 presets[i].name);
+        snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", p->name);
     }
     return fail("model: no preset \"%s\"; try: %s", name, all);
 }
@@ -245,20 +219,14 @@ size_t model_nparams(const struct model_config *c)
     return ln_f_off(c) + ln_f_n(c);
 }
 
-static void set_matrix(struct tensor *t, size_t rows, size_t columns)
+// A vector of `columns` numbers if rows is 0.
+static void set_shape(struct tensor *t, size_t rows, size_t columns)
 {
-    t->ndim = 2;
-    t->shape[0] = rows;
-    t->shape[1] = columns;
-    t->n = rows * columns;
-    t->decay = true;
-}
-
-static void set_vector(struct tensor *t, size_t n)
-{
-    t->ndim = 1;
-    t->shape[0] = n;
-    t->n = n;
+    t->ndim = rows ? 2 : 1;
+    t->shape[0] = rows ? rows : columns;
+    t->shape[1] = rows ? columns : 0;
+    t->n = rows ? rows * columns : columns;
+    t->decay = rows > 0;
 }
 
 static void set_name(struct tensor *t, const char *name)
@@ -276,10 +244,7 @@ static void in_layer_tensor(const struct model_config *c, int layer, int k,
     out->off = tables_n(c) + (size_t)layer * layer_n(c);
     for (int before = 0; before < k; before++)
         out->off += shape_n(c, &in_layer[before]);
-    if (s->in)
-        set_matrix(out, shape_rows(c, s), shape_columns(c, s));
-    else
-        set_vector(out, shape_columns(c, s));
+    set_shape(out, s->in ? shape_rows(c, s) : 0, shape_columns(c, s));
     out->residual = s->residual;
     out->fill = s->fill;
 }
@@ -292,11 +257,11 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out)
     *out = (struct tensor){.off = 0};
     if (i == 0) {
         set_name(out, "wte.weight");
-        set_matrix(out, V, C);
+        set_shape(out, V, C);
         out->n = wte_n(c);
     } else if (i == 1) {
         set_name(out, "wpe.weight");
-        set_matrix(out, (size_t)c->context, C);
+        set_shape(out, (size_t)c->context, C);
         out->n = wpe_n(c);
         out->off = wte_n(c);
     } else if (i < n - 2) {
@@ -305,7 +270,7 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out)
     } else {
         bool bias = i == n - 1;
         set_name(out, bias ? "ln_f.bias" : "ln_f.weight");
-        set_vector(out, C);
+        set_shape(out, 0, C);
         out->n = ln_f_n(c) / 2;
         out->off = ln_f_off(c) + (bias ? out->n : 0);
         out->fill = bias ? 0 : 1;
@@ -332,13 +297,21 @@ size_t model_work(const struct model_config *c)
     return model_nparams(c) - others * layer_n(c);
 }
 
+// Where the elements of a part's tensor are in the whole tensor. Each of `rows`
+// rows has `pieces` pieces of n elements. Element k of piece p of row r is
+// element r * width + at + p * apart + k of the whole tensor.
+struct part_box {
+    size_t rows, width, pieces, apart, at;
+    size_t n; // elements of a piece
+};
+
 // A tensor of n elements in one piece.
 static struct part_box one_piece(size_t n, size_t at)
 {
     return (struct part_box){1, n, 1, n, at, n};
 }
 
-struct part_box part_box(const struct model_config *c, int i)
+static struct part_box box_of(const struct model_config *c, int i)
 {
     struct tensor t;
     size_t C = (size_t)c->channels;
@@ -395,7 +368,7 @@ void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
         to = to < off + n ? to : off + n;
         uint64_t key = rng_key(seed, (uint64_t)part_tensor(c, i));
         double sigma = t.residual ? 0.02 / sqrt(2.0 * L) : 0.02;
-        struct part_box box = part_box(c, i);
+        struct part_box box = box_of(c, i);
         bool drawn = t.ndim == 2;
 #pragma omp parallel for schedule(static)
         for (size_t k = from; k < to; k++)
@@ -409,4 +382,86 @@ void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
 void model_init(const struct model_config *c, uint64_t seed, float *params)
 {
     model_init_range(c, seed, 0, model_nparams(c), params);
+}
+
+// ---- ranges of the whole vector
+
+// Joins ranges that are neighbours both in the part and in the whole.
+struct ranges {
+    size_t from, end;  // the elements that the caller asks for
+    size_t off, n, at; // the joined range, which fn() has not got yet
+    part_range *fn;
+    void *ctx;
+};
+
+// Gives the joined range to fn(), if there is one.
+static int flush(struct ranges *r)
+{
+    int rc = r->n ? r->fn(r->ctx, r->off, r->n, r->at) : 0;
+    r->n = 0;
+    return rc;
+}
+
+// Adds elements [off, off + n), as far as the caller asks for them. In the
+// whole they begin at `at`.
+static int add(struct ranges *r, size_t off, size_t n, size_t at)
+{
+    size_t from = off > r->from ? off : r->from;
+    size_t end = off + n < r->end ? off + n : r->end;
+    if (from >= end)
+        return 0;
+    at += from - off;
+    if (r->n && r->off + r->n == from && r->at + r->n == at) {
+        r->n += end - from;
+        return 0;
+    }
+    int rc = flush(r);
+    r->off = from;
+    r->n = end - from;
+    r->at = at;
+    return rc;
+}
+
+// Adds a tensor that begins with element `off` of the part and `at` of the
+// whole.
+static int add_tensor(struct ranges *r, const struct part_box *b, size_t off,
+                      size_t at)
+{
+    size_t runs = b->rows * b->pieces;
+    size_t first = r->from > off ? (r->from - off) / b->n : 0;
+    int rc = 0;
+    for (size_t k = first; !rc && k < runs && off + k * b->n < r->end; k++)
+        rc = add(r, off + k * b->n, b->n, at + in_whole(b, k * b->n));
+    return rc;
+}
+
+static int walk(const struct model_config *c, bool counted, size_t off,
+                size_t n, part_range *fn, void *ctx)
+{
+    struct ranges r = {.from = off, .end = off + n, .fn = fn, .ctx = ctx};
+    struct model_config whole = part_whole(c);
+    int rc = 0;
+    for (int i = 0; !rc && i < model_ntensors(c); i++) {
+        struct tensor here, there;
+        model_tensor(c, i, &here);
+        if (here.n == 0 || here.off >= r.end || here.off + here.n <= r.from ||
+            (counted && !part_counts(c, i)))
+            continue;
+        model_tensor(&whole, part_tensor(c, i), &there);
+        struct part_box box = box_of(c, i);
+        rc = add_tensor(&r, &box, here.off, there.off);
+    }
+    return rc ? rc : flush(&r);
+}
+
+int part_ranges(const struct model_config *c, size_t off, size_t n,
+                part_range *fn, void *ctx)
+{
+    return walk(c, false, off, n, fn, ctx);
+}
+
+int part_counted_ranges(const struct model_config *c, size_t off, size_t n,
+                        part_range *fn, void *ctx)
+{
+    return walk(c, true, off, n, fn, ctx);
 }

@@ -41,8 +41,8 @@ struct model_config {
 // -1 after fail() if there is no such preset.
 int model_preset(const char *name, struct model_config *out);
 
-// All presets' names, NULL-terminated.
-const char *const *model_preset_names(void);
+// The name of preset i, counted from 0; NULL after the last.
+const char *model_preset_name(int i);
 
 // Returns 0, or -1 after fail() if a number is outside its range, if heads does
 // not divide channels, or if the parameters are too many to be addressed.

@@ -81,15 +81,6 @@ struct part_share part_words(const struct model_config *c);
 // model_slices.sequence.
 struct part_share part_rows(const struct model_config *c, size_t rows);
 
-// Where the elements of a part's tensor are in the whole tensor. Each of `rows`
-// rows has `pieces` pieces of n elements. Element k of piece p of row r is
-// element r * width + at + p * apart + k of the whole tensor.
-struct part_box {
-    size_t rows, width, pieces, apart, at;
-    size_t n; // elements of a piece
-};
-struct part_box part_box(const struct model_config *c, int i);
-
 // Elements [off, off + n) of this part are ranges of the whole model's vector.
 // Calls fn() for each range; `at` is its first element in the whole vector. If
 // fn() returns a number other than 0, part_ranges() stops and returns it, else

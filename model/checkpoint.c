@@ -5,23 +5,22 @@
 // nothing.
 
 #include "model/checkpoint.h"
-#include "model/config_json.h"
 #include "model/llmc.h"
 #include "model/safetensors.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <cjson/cJSON.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 16, NAME = 128 };
+enum { CHUNK = 1 << 16, NAME = 128, MAX_CONFIG = 1 << 16 };
 
 // The prefix under which transformers' GPT2LMHeadModel keeps the same tensors.
-static const char lm_prefix[] = "transformer.";
+static const char lm_prefix[] = "transformer";
 
 struct checkpoint {
     const char *path;
@@ -37,23 +36,21 @@ struct checkpoint {
 // 1: a model file of llm.c, 0: something else, -1 after fail().
 static int is_llmc(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fail("%s: %s", path, strerror(errno));
     int32_t magic = 0;
-    ssize_t n = read(fd, &magic, sizeof magic);
-    int cause = errno;
-    close(fd);
-    if (n < 0)
-        return fail("%s: %s", path, strerror(cause));
-    return n == sizeof magic && magic == LLMC_MODEL;
+    FILE *f = file_open(path);
+    if (!f)
+        return -1;
+    size_t n = fread(&magic, sizeof magic, 1, f);
+    fclose(f);
+    return n == 1 && magic == LLMC_MODEL;
 }
 
+// The tensor "prefix.name"; NULL if there is none.
 static const struct safetensors_tensor *
 find(const struct safetensors *file, const char *prefix, const char *name)
 {
     char full[NAME];
-    if (text_into(full, sizeof full, "%s%s", prefix, name))
+    if (text_into(full, sizeof full, "%s.%s", prefix, name))
         return NULL;
     return safetensors_find(file, full);
 }
@@ -66,7 +63,7 @@ static int find_param(const struct safetensors *file, const char *path,
     const struct safetensors_tensor *plain = safetensors_find(file, name);
     const struct safetensors_tensor *prefixed = find(file, lm_prefix, name);
     if (plain && prefixed)
-        return fail("%s: holds both %s and %s%s; try: remove one", path, name,
+        return fail("%s: holds both %s and %s.%s; try: remove one", path, name,
                     lm_prefix, name);
     *out = plain ? plain : prefixed;
     return 0;
@@ -102,14 +99,50 @@ static int table_shape(const struct safetensors *file, const char *path,
     return 0;
 }
 
+// *heads = "n_head" of a config.json, if it has that.
+static int parse_heads(const char *path, const char *text, int *heads)
+{
+    cJSON *json = cJSON_Parse(text);
+    const cJSON *e = cJSON_GetObjectItemCaseSensitive(json, "n_head");
+    double n = cJSON_GetNumberValue(e); // NaN if it is none
+    int status = 0;
+    if (!json)
+        status = fail("%s: not JSON; try: remove it or mend it", path);
+    else if (e && !(n >= 1 && n <= INT_MAX && n == (int)n))
+        status = fail("%s: n_head is not a positive number", path);
+    else if (e)
+        *heads = (int)n;
+    cJSON_Delete(json);
+    return status;
+}
+
+// *heads = "n_head" of the config.json beside the file `path`, if there is one.
+static int heads_beside(const char *path, int *heads)
+{
+    char beside[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (text_into(beside, sizeof beside, "%.*sconfig.json",
+                  slash ? (int)(slash - path) + 1 : 0, path))
+        return -1;
+    if (access(beside, R_OK))
+        return 0;
+    char *text = file_read(beside, MAX_CONFIG);
+    if (!text)
+        return -1;
+    int status = *text ? parse_heads(beside, text, heads) : 0;
+    mem_free(text);
+    return status;
+}
+
 // *heads = the number of heads in the file's metadata or in the config.json
 // beside it; 0 if neither has it.
 static int known_heads(const struct safetensors *file, const char *path,
                        int *heads)
 {
     const char *text = safetensors_metadata(file, "heads");
+    *heads = 0;
     if (!text)
-        return config_json_heads(path, heads);
+        return heads_beside(path, heads);
     char *end;
     long value = strtol(text, &end, 10);
     if (end == text || *end || value < 1 || value > INT_MAX)
@@ -204,27 +237,19 @@ static bool lists_slot(const struct safetensors *file, const char *name,
     return false;
 }
 
-// If the text before the first dot of `name` is a slot's name, returns the text
-// after that dot; else NULL.
-static const char *behind_slot(const struct safetensors *file, const char *name)
-{
-    const char *dot = strchr(name, '.');
-    return dot && lists_slot(file, name, (size_t)(dot - name)) ? dot + 1 : NULL;
-}
-
 // Every tensor of the file must be a known one: a tensor that is not read might
 // change what the model computes.
 static int check_names(const struct checkpoint *k)
 {
+    size_t n = strlen(lm_prefix);
     for (int i = 0; i < safetensors_count(k->file); i++) {
-        const char *full = safetensors_at(k->file, i)->name;
-        const char *name = behind_slot(k->file, full);
-        if (name && is_param(k->c, name))
+        const char *full = safetensors_at(k->file, i)->name, *name = full;
+        const char *dot = strchr(full, '.');
+        if (dot && lists_slot(k->file, full, (size_t)(dot - full)) &&
+            is_param(k->c, dot + 1))
             continue;
-        name = full;
-        size_t n = strlen(lm_prefix);
-        if (strncmp(name, lm_prefix, n) == 0)
-            name += n;
+        if (strncmp(full, lm_prefix, n) == 0 && full[n] == '.')
+            name += n + 1;
         bool mask = strncmp(name, "h.", 2) == 0 &&
                     (ends_with(name, ".attn.bias") ||
                      ends_with(name, ".attn.masked_bias"));
@@ -278,17 +303,13 @@ static int check_numbers(const struct checkpoint *k,
 static int find_vector(const struct checkpoint *k, const char *slot,
                        const char *name, const struct safetensors_tensor **out)
 {
-    char prefix[NAME] = "";
-    if (slot) {
-        if (text_into(prefix, sizeof prefix, "%s.", slot))
-            return -1;
-        *out = find(k->file, prefix, name);
-    } else if (find_param(k->file, k->path, name, out)) {
+    if (slot)
+        *out = find(k->file, slot, name);
+    else if (find_param(k->file, k->path, name, out))
         return -1;
-    }
-    if (!*out)
-        return fail("%s: tensor %s%s is missing", k->path, prefix, name);
-    return 0;
+    return *out ? 0
+                : fail("%s: tensor %s%s%s is missing", k->path,
+                       slot ? slot : "", slot ? "." : "", name);
 }
 
 // Checks all tensors of `slot`, or those of the parameters if slot is NULL.
@@ -331,25 +352,22 @@ static int check_head(const struct checkpoint *k)
     return 0;
 }
 
-static int check_heads(const struct checkpoint *k)
+static int check_file(const struct checkpoint *k)
 {
-    int heads = 0;
+    int heads;
     if (known_heads(k->file, k->path, &heads))
         return -1;
     if (heads && heads != k->c->heads)
         return fail("%s: the file's model has heads=%d, this one heads=%d",
                     k->path, heads, k->c->heads);
+    if (check_names(k))
+        return -1;
+    if (k->nslots == 0)
+        return check_vector(k, NULL) || check_head(k) ? -1 : 0;
+    for (int i = 0; i < k->nslots; i++)
+        if (check_vector(k, k->slot_names[i]))
+            return -1;
     return 0;
-}
-
-static int check_file(const struct checkpoint *k)
-{
-    int rc = check_heads(k) || check_names(k) ? -1 : 0;
-    if (!rc && k->nslots == 0)
-        rc = check_vector(k, NULL) || check_head(k) ? -1 : 0;
-    for (int i = 0; !rc && i < k->nslots; i++)
-        rc = check_vector(k, k->slot_names[i]);
-    return rc;
 }
 
 static int check_llmc(const struct checkpoint *k)
@@ -451,16 +469,12 @@ int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
         const struct safetensors_tensor *found;
         if (from >= to)
             continue;
-        if (k->llmc) {
-            if (llmc_read(k->llmc, i, from - t.off, to - from,
-                          v + (from - off)))
-                return -1;
-            continue;
-        }
-        if (find_vector(k, k->nslots ? k->slot_names[slot] : NULL, t.name,
-                        &found) ||
-            safetensors_read(k->file, found, from - t.off, to - from,
-                             v + (from - off)))
+        size_t first = from - t.off, count = to - from;
+        float *at = v + (from - off);
+        if (k->llmc ? llmc_read(k->llmc, i, first, count, at)
+                    : find_vector(k, k->nslots ? k->slot_names[slot] : NULL,
+                                  t.name, &found) ||
+                          safetensors_read(k->file, found, first, count, at))
             return -1;
     }
     return 0;

@@ -3,8 +3,7 @@
 include(tests/fuzz/fuzz.cmake)
 
 lockstep_library(checkpoint
-  FILES model/checkpoint.c model/checkpoint_write.c model/config_json.c
-        model/layout.c model/llmc.c
+  FILES model/checkpoint.c model/checkpoint_write.c model/layout.c model/llmc.c
         model/part.c model/safetensors.c
   LINKS base PkgConfig::CJSON OpenMP::OpenMP_C m)
 lockstep_test(layout LINKS checkpoint)

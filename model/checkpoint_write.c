@@ -15,6 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
+// GPT-2's <|endoftext|>, the last word of its own vocabulary. transformers
+// takes it for eos and bos if config.json does not name them.
+enum { END_OF_TEXT = 50256 };
+
 // `off`: bytes of the data before this vector.
 static void put_vector(FILE *f, const struct model_config *c, const char *slot,
                        size_t off)
@@ -104,6 +108,36 @@ int checkpoint_make(const char *path, const struct model_config *c, int nslots,
                     const char *const *slot_names)
 {
     return make_file(path, c, NULL, nslots, slot_names);
+}
+
+int checkpoint_write_config(const char *path, const struct model_config *c)
+{
+    char text[1024];
+    const char *end = c->vocab == END_OF_TEXT + 1 ? "50256" : "null";
+    if (text_into(text, sizeof text,
+                  "{\n"
+                  "  \"architectures\": [\"GPT2LMHeadModel\"],\n"
+                  "  \"model_type\": \"gpt2\",\n"
+                  "  \"activation_function\": \"gelu_new\",\n"
+                  "  \"attn_pdrop\": %g,\n"
+                  "  \"embd_pdrop\": %g,\n"
+                  "  \"resid_pdrop\": %g,\n"
+                  "  \"layer_norm_epsilon\": 1e-05,\n"
+                  "  \"initializer_range\": 0.02,\n"
+                  "  \"n_layer\": %d,\n"
+                  "  \"n_head\": %d,\n"
+                  "  \"n_embd\": %d,\n"
+                  "  \"n_positions\": %d,\n"
+                  "  \"n_ctx\": %d,\n"
+                  "  \"vocab_size\": %d,\n"
+                  "  \"bos_token_id\": %s,\n"
+                  "  \"eos_token_id\": %s,\n"
+                  "  \"tie_word_embeddings\": true\n"
+                  "}\n",
+                  c->dropout, c->dropout, c->dropout, c->layers, c->heads,
+                  c->channels, c->context, c->context, c->vocab, end, end))
+        return -1;
+    return file_replace_text(path, text);
 }
 
 // ---- by ranges

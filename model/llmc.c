@@ -10,18 +10,15 @@
 #include "base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { HEADER = 256, VERSION_FP32 = 3, VERSION_BF16 = 5, CHUNK = 1 << 14 };
 
 struct llmc {
-    int fd;
-    char *path;
+    FILE *file;
+    const char *path;
     struct model_config config;
     size_t padded; // rows of wte in the file
     size_t size;   // bytes of a number
@@ -60,23 +57,21 @@ static size_t expected_bytes(const struct llmc *f)
     return HEADER * sizeof(int32_t) + n * f->size;
 }
 
-static int open_file(struct llmc *f, const char *path)
+static int open_file(struct llmc *f)
 {
-    f->path = strdup(path);
-    if (!f->path)
-        return fail("%s: no memory", path);
-    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
-    if (f->fd < 0 || fstat(f->fd, &st) < 0)
-        return fail("%s: %s", path, strerror(errno));
     int32_t header[HEADER];
-    if (file_read_at(f->fd, path, header, sizeof header, 0) ||
+    f->file = file_open(f->path);
+    if (!f->file ||
+        file_read_at(fileno(f->file), f->path, header, sizeof header, 0) ||
         check_header(f, header))
         return -1;
+    if (fstat(fileno(f->file), &st))
+        return fail("%s: %s", f->path, strerror(errno));
     if ((size_t)st.st_size != expected_bytes(f))
         return fail("%s: the file has %zu bytes, but its header says %zu; "
                     "try: fetch the file again",
-                    path, (size_t)st.st_size, expected_bytes(f));
+                    f->path, (size_t)st.st_size, expected_bytes(f));
     return 0;
 }
 
@@ -85,8 +80,8 @@ int llmc_open(struct llmc **out, const char *path)
     struct llmc *f = mem_alloc(1, sizeof *f);
     if (!f)
         return -1;
-    f->fd = -1;
-    if (open_file(f, path)) {
+    f->path = path;
+    if (open_file(f)) {
         llmc_close(&f);
         return -1;
     }
@@ -98,9 +93,8 @@ void llmc_close(struct llmc **f)
 {
     if (!*f)
         return;
-    if ((*f)->fd >= 0)
-        close((*f)->fd);
-    free((*f)->path);
+    if ((*f)->file)
+        fclose((*f)->file);
     mem_free(*f);
     *f = NULL;
 }
@@ -133,39 +127,13 @@ static size_t first_element(const struct llmc *f, int i)
     return at;
 }
 
-// The elements [from, from + n) of a tensor that the caller wants, to be put at
-// `at`.
-struct wanted {
-    size_t from, n;
-    float *at;
-};
-
-static void put(const struct wanted *w, size_t k, float value)
-{
-    if (k >= w->from && k - w->from < w->n)
-        w->at[k - w->from] = value;
-}
-
-// Puts n elements of a tensor, from `first` on in the file's order. Matrices
-// are (out, in) in the file and (in, out) here.
-static void put_chunk(const struct wanted *w, const struct tensor *t,
-                      bool transpose, const float *chunk, size_t first,
-                      size_t n)
-{
-    for (size_t k = first; k < first + n; k++) {
-        size_t in = transpose ? t->shape[0] : 1;
-        size_t row = k / in, column = k % in;
-        put(w, transpose ? column * t->shape[1] + row : k, chunk[k - first]);
-    }
-}
-
 static int read_chunk(const struct llmc *f, const struct tensor *t, size_t at,
                       size_t first, size_t n, float *out)
 {
     uint16_t half[CHUNK];
     size_t off = HEADER * sizeof(int32_t) + (at + first) * f->size;
     void *to = f->size == 4 ? (void *)out : (void *)half;
-    if (file_read_at(f->fd, f->path, to, n * f->size, off))
+    if (file_read_at(fileno(f->file), f->path, to, n * f->size, off))
         return -1;
     for (size_t k = 0; k < n; k++) {
         if (f->size == 2)
@@ -182,15 +150,18 @@ int llmc_read(const struct llmc *f, int i, size_t from, size_t n, float *out)
     struct tensor t;
     model_tensor(&f->config, i, &t);
     size_t at = first_element(f, i);
-    bool transpose = t.ndim == 2 && i > 1;
+    size_t ins = t.ndim == 2 && i > 1 ? t.shape[0] : 1;
     float chunk[CHUNK];
-    const struct wanted wanted = {.from = from, .n = n, .at = out};
     for (size_t first = 0, len; first < t.n; first += len) {
         len = t.n - first < CHUNK ? t.n - first : CHUNK;
         if (read_chunk(f, &t, at, first, len, chunk))
             return -1;
-        if (out)
-            put_chunk(&wanted, &t, transpose, chunk, first, len);
+        for (size_t k = first; out && k < first + len; k++) {
+            // Matrices are (out, in) in the file and (in, out) here.
+            size_t here = k % ins * t.shape[1] + k / ins;
+            if (here >= from && here - from < n)
+                out[here - from] = chunk[k - first];
+        }
     }
     return 0;
 }

@@ -13,8 +13,8 @@ enum { LLMC_MODEL = 20240326 }; // the first int32 of a model file
 
 struct llmc;
 
-// Opens a file. Returns 0, or -1 after fail() if its header, version or length
-// is wrong. llmc_close() sets *f to NULL.
+// Opens a file; its path is borrowed until close. Returns 0, or -1 after fail()
+// if its header, version or length is wrong. llmc_close() sets *f to NULL.
 int llmc_open(struct llmc **f, const char *path);
 void llmc_close(struct llmc **f);
 

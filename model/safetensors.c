@@ -12,28 +12,25 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 // The format allows headers of 100 MB; GPT-2's have about 100 kB. Parsed JSON
 // takes about thirty times the memory of its text, so we allow less.
 enum { MAX_HEADER = 16 << 20, CHUNK = 1 << 14 };
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "numbers in files are little-endian, and are not converted");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(size_t) == 8,
+               "files have little-endian numbers, and lengths of 64 bits");
 
 struct safetensors {
-    int fd;
-    char *path;
+    FILE *file;
+    const char *path;
     cJSON *json; // names and metadata point into it
     const cJSON *metadata;
-    uint64_t data, data_bytes; // where the data begin in the file; their length
+    size_t data, data_bytes; // where the data begin in the file; their length
     int count;
     struct safetensors_tensor *tensors; // by name
 };
@@ -51,10 +48,9 @@ static const struct dtype_size {
 // Bytes of an element; 0 for a dtype that the format does not know.
 static size_t dtype_size(const char *name)
 {
-    for (size_t i = 0; i < sizeof dtype_sizes / sizeof dtype_sizes[0]; i++) {
+    for (size_t i = 0; i < sizeof dtype_sizes / sizeof dtype_sizes[0]; i++)
         if (strcmp(dtype_sizes[i].name, name) == 0)
             return dtype_sizes[i].bytes;
-    }
     return 0;
 }
 
@@ -96,12 +92,12 @@ static int check_keys(const struct safetensors *s, const cJSON *object)
 }
 
 // A count in JSON: a whole number, and small enough to be exact in a double.
-static int get_count(const cJSON *e, uint64_t *out)
+static int get_count(const cJSON *e, size_t *out)
 {
     if (!cJSON_IsNumber(e) || !(e->valuedouble >= 0) ||
         e->valuedouble > 0x1p53 || e->valuedouble != floor(e->valuedouble))
         return -1;
-    *out = (uint64_t)e->valuedouble;
+    *out = (size_t)e->valuedouble;
     return 0;
 }
 
@@ -110,7 +106,7 @@ static int get_shape(const struct safetensors *s, const cJSON *shape,
 {
     t->n = 1;
     for (const cJSON *e = shape->child; e; e = e->next) {
-        uint64_t length;
+        size_t length;
         if (t->ndim == SAFETENSORS_MAX_DIMS)
             return fail("%s: tensor %.64s has more than %d dimensions", s->path,
                         t->name, SAFETENSORS_MAX_DIMS);
@@ -135,18 +131,15 @@ static int get_extent(const struct safetensors *s, const cJSON *offsets,
                     "bytes",
                     s->path, t->name);
     if (t->begin > t->end || t->end > s->data_bytes)
-        return fail("%s: tensor %.64s: data_offsets [%llu, %llu) are outside "
-                    "the %llu bytes of data; try: fetch the file again",
-                    s->path, t->name, (unsigned long long)t->begin,
-                    (unsigned long long)t->end,
-                    (unsigned long long)s->data_bytes);
+        return fail("%s: tensor %.64s: data_offsets [%zu, %zu) are outside "
+                    "the %zu bytes of data; try: fetch the file again",
+                    s->path, t->name, t->begin, t->end, s->data_bytes);
     size_t bytes;
     if (__builtin_mul_overflow(t->n, dtype_size(t->dtype), &bytes) ||
         bytes != t->end - t->begin)
         return fail("%s: tensor %.64s: %zu elements of %s do not fill its "
-                    "%llu bytes",
-                    s->path, t->name, t->n, t->dtype,
-                    (unsigned long long)(t->end - t->begin));
+                    "%zu bytes",
+                    s->path, t->name, t->n, t->dtype, (t->end - t->begin));
     return 0;
 }
 
@@ -205,18 +198,16 @@ static int check_tiling(struct safetensors *s)
     for (int i = 0; i < s->count; i++) {
         const struct safetensors_tensor *t = &s->tensors[i];
         if (t->begin != at)
-            return fail("%s: tensor %.64s begins at byte %llu of the data, the "
-                        "one before ends at %llu: they %s",
-                        s->path, t->name, (unsigned long long)t->begin,
-                        (unsigned long long)at,
+            return fail("%s: tensor %.64s begins at byte %zu of the data, the "
+                        "one before ends at %zu: they %s",
+                        s->path, t->name, t->begin, at,
                         t->begin < at ? "overlap" : "leave a hole");
         at = t->end;
     }
     if (at != s->data_bytes)
-        return fail("%s: %llu bytes of data, tensors fill %llu of them; try: "
+        return fail("%s: %zu bytes of data, tensors fill %zu of them; try: "
                     "fetch the file again",
-                    s->path, (unsigned long long)s->data_bytes,
-                    (unsigned long long)at);
+                    s->path, s->data_bytes, at);
     qsort(s->tensors, (size_t)s->count, sizeof *s->tensors, by_name);
     return 0;
 }
@@ -225,11 +216,10 @@ static int get_metadata(struct safetensors *s, const cJSON *e)
 {
     if (!cJSON_IsObject(e))
         return fail("%s: __metadata__ is not a JSON object", s->path);
-    for (const cJSON *text = e->child; text; text = text->next) {
+    for (const cJSON *text = e->child; text; text = text->next)
         if (!cJSON_IsString(text))
             return fail("%s: __metadata__ \"%.64s\" is not a string", s->path,
                         text->string);
-    }
     s->metadata = e;
     return check_keys(s, e);
 }
@@ -271,9 +261,10 @@ static int parse(struct safetensors *s, size_t n)
     char *text = mem_alloc(n + 1, 1);
     if (!text)
         return -1;
-    int status =
-        file_read_at(s->fd, s->path, text, n, 8) || check_text(s, text, n) ? -1
-                                                                           : 0;
+    int status = file_read_at(fileno(s->file), s->path, text, n, 8) ||
+                         check_text(s, text, n)
+                     ? -1
+                     : 0;
     if (status == 0) {
         // Only blanks may follow the object, up to the NUL at the text's end.
         s->json = cJSON_ParseWithLengthOpts(text, n + 1, NULL, true);
@@ -285,28 +276,24 @@ static int parse(struct safetensors *s, size_t n)
     return status ? -1 : get_all(s);
 }
 
-static int open_file(struct safetensors *s, const char *path)
+static int open_file(struct safetensors *s)
 {
-    s->path = strdup(path);
-    if (!s->path)
-        return fail("%s: no memory", path);
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
-    if (s->fd < 0 || fstat(s->fd, &st) < 0)
-        return fail("%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return fail("%s: not a regular file", path);
-    uint64_t size = (uint64_t)st.st_size, n;
+    s->file = file_open(s->path);
+    if (!s->file)
+        return -1;
+    if (fstat(fileno(s->file), &st))
+        return fail("%s: %s", s->path, strerror(errno));
+    size_t size = (size_t)st.st_size, n;
     if (size < 8 + 2)
-        return fail("%s: %llu bytes are too few for a safetensors file", path,
-                    (unsigned long long)size);
-    if (file_read_at(s->fd, s->path, &n, 8, 0))
+        return fail("%s: %zu bytes are too few for a safetensors file", s->path,
+                    size);
+    if (file_read_at(fileno(s->file), s->path, &n, 8, 0))
         return -1;
     if (n < 2 || n > size - 8 || n > MAX_HEADER)
-        return fail("%s: not a safetensors file: a header of %llu bytes in a "
-                    "file of %llu (at most %d)",
-                    path, (unsigned long long)n, (unsigned long long)size,
-                    MAX_HEADER);
+        return fail("%s: not a safetensors file: a header of %zu bytes in a "
+                    "file of %zu (at most %d)",
+                    s->path, n, size, MAX_HEADER);
     s->data = 8 + n;
     s->data_bytes = size - s->data;
     return parse(s, n);
@@ -317,8 +304,8 @@ int safetensors_open(struct safetensors **out, const char *path)
     struct safetensors *s = mem_alloc(1, sizeof *s);
     if (!s)
         return -1;
-    s->fd = -1;
-    if (open_file(s, path)) {
+    s->path = path;
+    if (open_file(s)) {
         safetensors_close(&s);
         return -1;
     }
@@ -330,11 +317,10 @@ void safetensors_close(struct safetensors **s)
 {
     if (!*s)
         return;
-    if ((*s)->fd >= 0)
-        close((*s)->fd);
+    if ((*s)->file)
+        fclose((*s)->file);
     cJSON_Delete((*s)->json);
     mem_free((*s)->tensors);
-    free((*s)->path);
     mem_free(*s);
     *s = NULL;
 }
@@ -398,11 +384,12 @@ int safetensors_read(const struct safetensors *s,
                     "or F64",
                     s->path, t->name, t->dtype);
     size_t size = dtype_size(t->dtype);
-    uint64_t from = s->data + t->begin + first * size;
+    size_t from = s->data + t->begin + first * size;
     unsigned char raw[CHUNK];
     for (size_t done = 0, part; done < n; done += part) {
         part = n - done < CHUNK / size ? n - done : CHUNK / size;
-        if (file_read_at(s->fd, s->path, raw, part * size, from + done * size))
+        if (file_read_at(fileno(s->file), s->path, raw, part * size,
+                         from + done * size))
             return -1;
         for (size_t i = 0; i < part; i++) {
             float x = convert(t->dtype, raw, i);

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
 
 enum { SAFETENSORS_MAX_DIMS = 8 };
 
@@ -18,14 +17,15 @@ struct safetensors_tensor {
     const char *dtype; // as the file spells it: "F32"
     int ndim;
     size_t shape[SAFETENSORS_MAX_DIMS];
-    uint64_t begin, end; // bytes from the start of the data
-    size_t n;            // elements
+    size_t begin, end; // bytes from the start of the data
+    size_t n;          // elements
 };
 
 struct safetensors;
 
-// Returns 0, or -1 after fail(), whose message names the file and what is wrong
-// with it. safetensors_close() sets *s to NULL.
+// `path` is borrowed until close. Returns 0, or -1 after fail(), whose message
+// names the file and what is wrong with it. safetensors_close() sets *s to
+// NULL.
 int safetensors_open(struct safetensors **s, const char *path);
 void safetensors_close(struct safetensors **s);
 

@@ -20,7 +20,6 @@
 struct back {
     struct model *m;
     const struct model_step *step;
-    size_t rows;
     bool add;    // gradients are added to what is there
     int settled; // tensors from here on are complete
 };
@@ -48,35 +47,36 @@ static void report(struct back *b, int first)
         b->step->watermark(b->step->ctx, off);
 }
 
-// din (rows, ins) = dout (rows, outs) W'; with `pre`, times GELU's slope there.
-static void input_gradient(const struct back *b, void *din, void *pre,
-                           const void *dout, int w, int ins, int outs)
+// dout (N, outs) W', where W (ins, outs) is tensor w.
+static struct product_job times(const struct model *m, const void *dout, int w,
+                                int ins, int outs)
 {
-    struct product_job j = {.m = (int)b->rows,
-                            .n = ins,
-                            .k = outs,
-                            .tb = true,
-                            .a = dout,
-                            .b = weight_at(b->m, w),
-                            .epilogue = pre ? EPILOGUE_DGELU : EPILOGUE_NONE,
-                            .pre = pre,
-                            .out = din};
-    b->m->ops->product(b->m, &j);
+    return (struct product_job){.m = (int)m->rows,
+                                .n = ins,
+                                .k = outs,
+                                .tb = true,
+                                .a = dout,
+                                .b = weight_at(m, w)};
 }
 
-// m->branch = dout (rows, outs) W', summed over slices.
-static int branch_input_gradient(const struct back *b, const void *dout, int w,
+// din (N, ins) = dout (N, outs) W'; with `pre`, times GELU's slope there.
+static void input_gradient(struct model *m, void *din, void *pre,
+                           const void *dout, int w, int ins, int outs)
+{
+    struct product_job j = times(m, dout, w, ins, outs);
+    j.epilogue = pre ? EPILOGUE_DGELU : EPILOGUE_NONE;
+    j.pre = pre;
+    j.out = din;
+    m->ops->product(m, &j);
+}
+
+// m->branch = dout (N, outs) W', summed over slices.
+static int branch_input_gradient(struct model *m, const void *dout, int w,
                                  int outs)
 {
-    struct model *m = b->m;
-    struct product_job j = {.m = (int)b->rows,
-                            .n = m->job.config.channels,
-                            .k = outs,
-                            .tb = true,
-                            .a = dout,
-                            .b = weight_at(m, w)};
+    struct product_job j = times(m, dout, w, m->job.config.channels, outs);
     branch_product(m, &j, 0);
-    return branch_join(m, b->rows);
+    return branch_join(m);
 }
 
 // dW = in' dout, db = sum of dout's rows.
@@ -86,7 +86,7 @@ static void weight_gradient(const struct back *b, int w, const void *in,
     struct model *m = b->m;
     struct product_job j = {.m = ins,
                             .n = outs,
-                            .k = (int)b->rows,
+                            .k = (int)m->rows,
                             .ta = true,
                             .a = in,
                             .b = dout,
@@ -129,27 +129,24 @@ static int norm_gradient(const struct back *b, int w, const void *sum,
 // *norm = all rows of a LayerNorm's output: those that its layer kept, or
 // m->norm, in which norm_gradient() has written this worker's. Returns 0, or -1
 // after fail().
-static int norm_rows(const struct back *b, const void *kept, const void **norm)
+static int norm_rows(struct model *m, const void *kept, const void **norm)
 {
-    struct model *m = b->m;
     *norm = kept ? kept : m->norm;
-    return kept ? 0 : rows_gather(m, m->norm, b->rows);
+    return kept ? 0 : rows_gather(m, m->norm);
 }
 
-// *d = the gradient (rows, C) of the residual stream, times a mask: dres itself
+// *d = the gradient (N, C) of the residual stream, times a mask: dres itself
 // if this worker has all rows and nothing is masked. Returns 0, or -1 after
 // fail().
-static int stream_gradient(const struct back *b, struct mask mask,
-                           const void **d)
+static int stream_gradient(struct model *m, struct mask mask, const void **d)
 {
-    struct model *m = b->m;
     *d = m->dres;
     if (!divides_rows(m) && mask.threshold == 0)
         return 0;
     m->k->mask_rows(rows_own(m, m->dbranch), m->dres, m->own_rows.n,
                     m->job.config.channels, &mask);
     *d = m->dbranch;
-    return rows_gather(m, m->dbranch, b->rows);
+    return rows_gather(m, m->dbranch);
 }
 
 // x += out(gelu(fc(ln_2(x))))
@@ -160,20 +157,20 @@ static int mlp_backward(struct back *b, int i)
     int C = m->job.config.channels, F = m->inner;
     const void *d, *norm;
     bool fused = m->ops->fused;
-    if (stream_gradient(b, state_mask(m, b->step, i, SITE_OUT), &d))
+    if (stream_gradient(m, state_mask(m, b->step, i, SITE_OUT), &d))
         return -1;
-    input_gradient(b, m->dwide, fused ? l->pre : NULL, d, layer_at(i, OUT_W), F,
+    input_gradient(m, m->dwide, fused ? l->pre : NULL, d, layer_at(i, OUT_W), F,
                    C);
     if (!fused)
         m->k->gelu_backward(m->dwide, l->gelu, l->pre,
-                            late_bias(m, layer_at(i, FC_B)), b->rows, F);
+                            late_bias(m, layer_at(i, FC_B)), m->rows, F);
     weight_gradient(b, layer_at(i, OUT_W), l->gelu, d, F, C);
     report(b, layer_at(i, OUT_W));
 
-    if (branch_input_gradient(b, m->dwide, layer_at(i, FC_W), F) ||
+    if (branch_input_gradient(m, m->dwide, layer_at(i, FC_W), F) ||
         norm_gradient(b, layer_at(i, LN2_W), l->mid, l->mean2, l->rstd2,
                       true) ||
-        norm_rows(b, l->norm2, &norm))
+        norm_rows(m, l->norm2, &norm))
         return -1;
     weight_gradient(b, layer_at(i, FC_W), norm, m->dwide, C, F);
     report(b, layer_at(i, LN2_W));
@@ -188,9 +185,9 @@ static int attention_backward(struct back *b, int i)
     const struct layer *l = &m->layers[i];
     int C = job->config.channels, H = m->width;
     const void *d, *norm;
-    if (stream_gradient(b, state_mask(m, b->step, i, SITE_PROJ), &d))
+    if (stream_gradient(m, state_mask(m, b->step, i, SITE_PROJ), &d))
         return -1;
-    input_gradient(b, m->datt, NULL, d, layer_at(i, PROJ_W), H, C);
+    input_gradient(m, m->datt, NULL, d, layer_at(i, PROJ_W), H, C);
     weight_gradient(b, layer_at(i, PROJ_W), l->att, d, H, C);
     report(b, layer_at(i, PROJ_W));
 
@@ -200,9 +197,9 @@ static int attention_backward(struct back *b, int i)
         return -1;
     if (!job->pieces)
         m->k->attention_backward(m->dwide, m->datt, l->att, l->lse, l->qkv, &a);
-    if (branch_input_gradient(b, m->dwide, layer_at(i, QKV_W), 3 * H) ||
+    if (branch_input_gradient(m, m->dwide, layer_at(i, QKV_W), 3 * H) ||
         norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true) ||
-        norm_rows(b, l->norm1, &norm))
+        norm_rows(m, l->norm1, &norm))
         return -1;
     weight_gradient(b, layer_at(i, QKV_W), norm, m->dwide, C, 3 * H);
     report(b, layer_at(i, LN1_W));
@@ -233,13 +230,13 @@ static int embed_backward(struct back *b)
     size_t all = m->off[2] - m->off[1];
     float *dwte = grad_at(m, 0), *dwpe = grad_at(m, 1);
     const void *d;
-    if (stream_gradient(b, (struct mask){.keep = 1}, &d))
+    if (stream_gradient(m, (struct mask){.keep = 1}, &d))
         return -1;
     if (!b->add && used < all) // positions that this job never reaches
         m->k->zero(dwpe + used, all - used);
     if (!b->add && !part_has_head(&job->config)) // no head has written dwte
         m->k->zero(dwte, m->off[1] - m->off[0]);
-    m->k->embed_backward(dwte, dwpe, d, b->step->x, m->words, b->rows, T,
+    m->k->embed_backward(dwte, dwpe, d, b->step->x, m->words, m->rows, T,
                          job->config.channels, b->add, &mask);
     report(b, 0);
     return 0;
@@ -268,7 +265,6 @@ int backward(struct model *m, const struct model_step *step)
     const struct model_job *job = &m->job;
     struct back b = {.m = m,
                      .step = step,
-                     .rows = (size_t)job->batch * job->tokens,
                      .add = adds_grads(m, step),
                      .settled = is_last(m) ? model_ntensors(&job->config)
                                            : layer_at(m->to, LN1_W)};

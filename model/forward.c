@@ -19,20 +19,18 @@
 
 #include "telemetry/span.h"
 
-// out (rows, outs) = in (rows, ins) W + b, where W and b are tensors w and w +
-// 1 of the layout.
-static void linear(struct model *m, void *out, const void *in, int w,
-                   size_t rows, int ins, int outs)
+// in (N, ins) W (ins, outs), tensor w, and with the bias unless that is NULL.
+static struct product_job times(const struct model *m, const void *in, int w,
+                                int ins, int outs, const void *bias)
 {
-    struct product_job j = {.m = (int)rows,
-                            .n = outs,
-                            .k = ins,
-                            .a = in,
-                            .b = weight_at(m, w),
-                            .epilogue = EPILOGUE_BIAS,
-                            .bias = weight_at(m, w + 1),
-                            .out = out};
-    m->ops->product(m, &j);
+    return (struct product_job){.m = (int)m->rows,
+                                .n = outs,
+                                .k = ins,
+                                .a = in,
+                                .b = weight_at(m, w),
+                                .epilogue =
+                                    bias ? EPILOGUE_BIAS : EPILOGUE_NONE,
+                                .bias = bias};
 }
 
 // Where ln_1 or ln_2 writes: `kept` of a layer, or memory that all share.
@@ -43,22 +41,19 @@ static void *norm_in(const struct model *m, void *kept)
 
 // l->pre = ln_2's output W + b, tensors FC_W and FC_B. Also computes l->gelu if
 // the product can; else the next pass does, and adds b if that is faster.
-static void widen(struct model *m, int i, size_t rows)
+static void widen(struct model *m, int i)
 {
     const struct layer *l = &m->layers[i];
-    bool fused = m->ops->fused, left = late_bias(m, layer_at(i, FC_B)) != NULL;
-    struct product_job j = {.m = (int)rows,
-                            .n = m->inner,
-                            .k = m->job.config.channels,
-                            .a = norm_in(m, l->norm2),
-                            .b = weight_at(m, layer_at(i, FC_W)),
-                            .epilogue = fused  ? EPILOGUE_GELU
-                                        : left ? EPILOGUE_NONE
-                                               : EPILOGUE_BIAS,
-                            .bias =
-                                left ? NULL : weight_at(m, layer_at(i, FC_B)),
-                            .pre = fused ? l->pre : NULL,
-                            .out = fused ? l->gelu : l->pre};
+    int w = layer_at(i, FC_W), b = layer_at(i, FC_B);
+    const void *bias = late_bias(m, b) ? NULL : weight_at(m, b);
+    struct product_job j = times(m, norm_in(m, l->norm2), w,
+                                 m->job.config.channels, m->inner, bias);
+    j.out = l->pre;
+    if (m->ops->fused) {
+        j.epilogue = EPILOGUE_GELU;
+        j.pre = l->pre;
+        j.out = l->gelu;
+    }
     m->ops->product(m, &j);
 }
 
@@ -83,21 +78,14 @@ static void enter_layer(struct model *m, int i)
              l->mean1, l->rstd1, none);
 }
 
-// m->branch = in (rows, ins) W, tensor `w`. The bias, tensor w + 1, is added
-// here or in the next pass. Returns 0, or -1 after fail().
-static int linear_branch(struct model *m, const void *in, int w, size_t rows,
-                         int ins)
+// m->branch = in (N, ins) W, tensor `w`. The bias, tensor w + 1, is added here
+// or in the next pass. Returns 0, or -1 after fail().
+static int linear_branch(struct model *m, const void *in, int w, int ins)
 {
-    bool left = branch_bias(m, w + 1) != NULL;
-    struct product_job j = {.m = (int)rows,
-                            .n = m->job.config.channels,
-                            .k = ins,
-                            .a = in,
-                            .b = weight_at(m, w),
-                            .epilogue = left ? EPILOGUE_NONE : EPILOGUE_BIAS,
-                            .bias = left ? NULL : weight_at(m, w + 1)};
+    const void *bias = branch_bias(m, w + 1) ? NULL : weight_at(m, w + 1);
+    struct product_job j = times(m, in, w, ins, m->job.config.channels, bias);
     branch_product(m, &j, 0);
-    return branch_join(m, rows);
+    return branch_join(m);
 }
 
 struct mask state_mask(const struct model *m, const struct model_step *step,
@@ -125,61 +113,41 @@ struct attention state_attention(const struct model *m, int B, int T,
                               .heads = g->heads};
 }
 
-static int attend(struct model *m, const struct layer *l,
-                  const struct attention *a)
-{
-    if (m->job.pieces)
-        return pieces_attention(m, l, a);
-    m->k->attention(l->att, l->lse, l->qkv, a);
-    return 0;
-}
-
 // Computes all that backward needs of a layer, from ln_1's output.
 // Returns 0, or -1 after fail().
 static int fill_layer(struct model *m, int i, int B, int T,
                       const struct model_step *step)
 {
     const struct layer *l = &m->layers[i];
-    int C = m->job.config.channels;
-    size_t rows = (size_t)B * T;
     struct attention a = state_attention(m, B, T, step, i);
     void *norm1 = norm_in(m, l->norm1), *norm2 = norm_in(m, l->norm2);
-    if (rows_gather(m, norm1, rows))
+    if (rows_gather(m, norm1))
         return -1;
-    linear(m, m->local ? m->local : l->qkv, norm1, layer_at(i, QKV_W), rows, C,
-           3 * m->width);
-    if (attend(m, l, &a) ||
-        linear_branch(m, l->att, layer_at(i, PROJ_W), rows, m->width))
+    struct product_job qkv =
+        times(m, norm1, layer_at(i, QKV_W), m->job.config.channels,
+              3 * m->width, weight_at(m, layer_at(i, QKV_B)));
+    qkv.out = m->local ? m->local : l->qkv;
+    m->ops->product(m, &qkv);
+    if (m->job.pieces && pieces_attention(m, l, &a))
+        return -1;
+    if (!m->job.pieces)
+        m->k->attention(l->att, l->lse, l->qkv, &a);
+    if (linear_branch(m, l->att, layer_at(i, PROJ_W), m->width))
         return -1;
     add_norm(m, norm2, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
              layer_at(i, LN2_W), l->mean2, l->rstd2,
              state_mask(m, step, i, SITE_PROJ));
-    if (rows_gather(m, norm2, rows))
+    if (rows_gather(m, norm2))
         return -1;
-    widen(m, i, rows);
+    widen(m, i);
     m->filled = l;
     return 0;
 }
 
 int forward_again(struct model *m, int i, const struct model_step *step)
 {
-    int B = m->job.batch, T = m->job.tokens;
     enter_layer(m, i);
-    return fill_layer(m, i, B, T, step);
-}
-
-void state_begin_pass(struct model *m, const struct model_pass *p, size_t rows)
-{
-    const struct model_job *job = &m->job;
-    m->layers = m->all_layers + (size_t)p->slot * job->config.layers;
-    m->last = m->ends[p->slot];
-    part_chunk(&job->config, p->chunk, &m->from, &m->to);
-    if (job->inputs)
-        m->layers[m->from].in = m->inputs[p->input];
-    m->dres = job->train ? m->edges[p->edge] : NULL;
-    m->own_rows = layers_rows(job, rows);
-    if (m->sum && job->precision == DTYPE_F32)
-        m->branch = rows_own(m, m->sum);
+    return fill_layer(m, i, m->job.batch, m->job.tokens, step);
 }
 
 void norm_again(struct model *m)
@@ -191,18 +159,17 @@ void norm_again(struct model *m)
 
 // Writes the embeddings of m->x to the first layer's input. Returns 0, or -1
 // after fail().
-static int embed(struct model *m, int B, int T, const struct model_step *step)
+static int embed(struct model *m, int T, const struct model_step *step)
 {
     struct mask mask = state_mask(m, step, 0, SITE_EMBED);
     int C = m->job.config.channels;
-    size_t rows = (size_t)B * T;
     if (!m->sum) {
-        m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), m->x, rows,
-                    whole_tokens(m, T), C, &mask);
+        m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), m->x,
+                    m->rows, whole_tokens(m, T), C, &mask);
         return 0;
     }
-    m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, rows, C);
-    if (parts_join(m, rows))
+    m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, m->rows, C);
+    if (parts_join(m))
         return -1;
     m->k->embed_places(m->layers->in, m->sum + m->own_rows.first * (size_t)C,
                        weight_at(m, 1), m->own_rows.n, whole_tokens(m, T), C,
@@ -232,44 +199,39 @@ static void leave_layer(struct model *m, int i, const struct model_step *step)
 
 // Computes GELU's output, in memory that all layers share, unless the product
 // before it has.
-static void gelu(struct model *m, int i, size_t rows)
+static void gelu(struct model *m, int i)
 {
     const struct layer *l = &m->layers[i];
     if (m->ops->fused)
         return;
-    m->k->gelu(l->gelu, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
+    m->k->gelu(l->gelu, l->pre, late_bias(m, layer_at(i, FC_B)), m->rows,
                m->inner);
     m->filled = NULL; // with recompute l->gelu is l->pre
 }
 
-int forward(struct model *m, const struct model_pass *p, int B, int T,
+int forward(struct model *m, const int32_t *x, int B, int T,
             const struct model_step *step)
 {
-    size_t rows = (size_t)B * T;
-    state_begin_pass(m, p, rows);
-    if ((is_first(m) || is_last(m)) && block_take(m, 0, false))
-        return -1;
-    if (is_first(m) && embed(m, B, T, step))
-        return -1;
-    if (block_take(m, m->from + 1, false))
+    struct span_lane *lane = step ? step->lane : NULL;
+    if (is_first(m))
+        m->ops->tokens(m, x, m->rows);
+    if (((is_first(m) || is_last(m)) && block_take(m, 0, false)) ||
+        (is_first(m) && embed(m, T, step)) || block_take(m, m->from + 1, false))
         return -1;
     enter_layer(m, m->from);
-    struct span_lane *lane = step ? step->lane : NULL;
     for (int i = m->from; i < m->to; i++) {
         span_begin(lane, SPAN_FORWARD, part_layer(&m->job.config, i));
         if (fill_layer(m, i, B, T, step))
             return -1;
-        gelu(m, i, rows);
-        if (linear_branch(m, m->layers[i].gelu, layer_at(i, OUT_W), rows,
-                          m->inner))
-            return -1;
-        if (block_take(m, i + 2, false))
+        gelu(m, i);
+        if (linear_branch(m, m->layers[i].gelu, layer_at(i, OUT_W), m->inner) ||
+            block_take(m, i + 2, false))
             return -1;
         leave_layer(m, i, step);
         if (block_give(m, i + 1))
             return -1;
         span_end(lane);
     }
-    m->normed = is_last(m) ? p->slot : -1;
+    m->normed = is_last(m) ? m->slot : -1;
     return 0;
 }

@@ -86,11 +86,12 @@ static int slice_loss(struct model *m, size_t row, int n, void *dlogits,
     return 0;
 }
 
-int head(struct model *m, size_t rows, const struct model_step *step)
+int head(struct model *m, const struct model_step *step)
 {
-    float factor = step ? step->scale / (float)whole_rows(m, rows) : 0;
+    size_t rows = m->rows;
+    float factor = step ? step->scale / (float)whole_rows(m) : 0;
     bool add = step && adds_grads(m, step);
-    if (rows_gather(m, m->norm, rows))
+    if (rows_gather(m, m->norm))
         return -1;
     for (size_t row = 0; row < rows; row += m->slice) {
         size_t left = rows - row;
@@ -103,5 +104,5 @@ int head(struct model *m, size_t rows, const struct model_step *step)
     }
     m->k->mean(m->mean_loss, m->losses, rows);
     m->ops->ask_loss(m);
-    return step ? branch_join(m, rows) : 0;
+    return step ? branch_join(m) : 0;
 }

@@ -1,6 +1,6 @@
 // layers.h - the parts of a model that are the same on every device: the
 // numbers of a layer's tensors, the results of its forward that are kept, the
-// layout of their memory, and dropout's masks.
+// memory that holds them, and dropout's masks.
 
 #pragma once
 
@@ -46,10 +46,6 @@ static inline int block_first(int b)
 {
     return b == 0 ? 0 : layer_at(b - 1, LN1_W);
 }
-
-// Fills off[i] with the element at which tensor i begins in the flat vector.
-// After the last tensor, off has the vector's length.
-void layers_offsets(const struct model_config *c, size_t *off);
 
 // The results of a layer's forward that backward needs: 10 C numbers a token. A
 // `void *` holds numbers in the model's format. N = B*T rows, and N' of them
@@ -98,17 +94,6 @@ struct arena {
 // counts.
 void *arena_alloc(struct arena *a, size_t n, size_t size);
 float *arena_floats(struct arena *a, size_t n);
-
-// Lays out the memory of one activation slot: its layers, in layers (L), and
-// the residual stream after the last layer, which it returns. A slot holds one
-// chunk at a time, so all chunks share its memory. With recompute each layer
-// has only its `in`, and all layers of all slots share the rest. Without
-// training all layers share everything. Shared memory is laid out with slot 0,
-// into *shared. With `layers` NULL, memory is only counted. With own_gelu each
-// layer has its GELU's output; else all have shared->gelu, or `pre` if that is
-// NULL.
-void *layers_layout(struct arena *a, const struct model_job *job, int slot,
-                    bool own_gelu, struct layer *shared, struct layer *layers);
 
 // Where a layer has dropout. The embeddings' dropout is SITE_EMBED of layer 0.
 enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };

@@ -53,35 +53,84 @@ static void layout_tables(struct model *m, struct arena *a)
     pieces_tables(m, a);
 }
 
+static void alloc_layer(const struct model *m, struct arena *a, struct layer *l,
+                        size_t size)
+{
+    const struct model_job *job = &m->job;
+    size_t own = m->own_rows.n, C = job->config.channels;
+    size_t D = C / job->config.heads, scores = layers_scores(job);
+    l->in = arena_alloc(a, own * C, size);
+    l->qkv = arena_alloc(a, scores * D, 3 * size);
+    if (job->pieces && job->pieces->up > 1)
+        l->heads = arena_alloc(a, scores * D, size);
+    l->lse = arena_floats(a, scores);
+    l->att = arena_alloc(a, m->rows * m->width, size);
+    l->mid = arena_alloc(a, own * C, size);
+    l->pre = arena_alloc(a, m->rows * m->inner, size);
+    if (m->ops->fused)
+        l->gelu = arena_alloc(a, m->rows * m->inner, size);
+    else if (!l->gelu)
+        l->gelu = l->pre;
+    if (job->train && job->slices && job->slices->keeps) {
+        l->norm1 = arena_alloc(a, m->rows * C, size);
+        l->norm2 = arena_alloc(a, m->rows * C, size);
+    }
+    l->mean1 = arena_floats(a, own);
+    l->rstd1 = arena_floats(a, own);
+    l->mean2 = arena_floats(a, own);
+    l->rstd2 = arena_floats(a, own);
+}
+
+// Lays out an activation slot: its layers, and the residual stream after the
+// last one, which it returns. A slot holds one chunk at a time, so all chunks
+// share its memory. With recompute each layer has only its `in`, and all layers
+// of all slots share the rest. Without training all layers share everything.
+// Shared memory is laid out with slot 0, into *shared.
+static void *layout_slot(const struct model *m, struct arena *a, int slot,
+                         struct layer *shared, size_t size)
+{
+    const struct model_job *job = &m->job;
+    const struct model_config *g = &job->config;
+    size_t n = m->own_rows.n * (size_t)g->channels;
+    struct layer l = *shared;
+    for (int k = 0; k < part_largest(g); k++) { // layer k of each chunk
+        if ((slot == 0 && k == 0) || (job->train && !job->recompute))
+            alloc_layer(m, a, &l, size);
+        else if (job->train)
+            l.in = arena_alloc(a, n, size);
+        if (!job->train)
+            l.mid = l.in; // norm() adds in place
+        for (int i = 0, from, to; m->all_layers && i < part_chunks(g); i++) {
+            part_chunk(g, i, &from, &to);
+            if (from + k < to)
+                m->all_layers[slot * g->layers + from + k] = l;
+        }
+    }
+    *shared = l;
+    return job->train ? arena_alloc(a, n, size) : l.in;
+}
+
 // The layers of all slots, and the buffers between stages.
-static void layout_slots(struct model *m, struct arena *a, size_t rows,
-                         size_t size)
+static void layout_slots(const struct model *m, struct arena *a, size_t size)
 {
     const struct model_job *job = &m->job;
     size_t n = m->own_rows.n * (size_t)job->config.channels;
-    size_t wide = rows * m->inner;
-    int L = job->config.layers;
-    bool own_gelu = m->ops->fused;
     struct layer shared = {.in = NULL};
-    if (!own_gelu && !(job->train && job->recompute))
-        shared.gelu = arena_alloc(a, wide, size);
-    for (int r = 0; r < at_least_one(job->slots); r++) {
-        struct layer *layers = m->all_layers ? m->all_layers + r * L : NULL;
-        set_place(m->ends, r,
-                  layers_layout(a, job, r, own_gelu, &shared, layers));
-    }
+    if (!m->ops->fused && !(job->train && job->recompute))
+        shared.gelu = arena_alloc(a, m->rows * m->inner, size);
+    for (int i = 0; i < at_least_one(job->slots); i++)
+        set_place(m->ends, i, layout_slot(m, a, i, &shared, size));
     for (int i = 0; i < job->inputs; i++)
         set_place(m->inputs, i, arena_alloc(a, n, size));
     for (int i = 0; job->train && i < at_least_one(job->edges); i++)
         set_place(m->edges, i, arena_alloc(a, n, size));
 }
 
-static void layout_scratch(struct model *m, struct arena *a, size_t rows,
-                           size_t size)
+static void layout_scratch(struct model *m, struct arena *a, size_t size)
 {
     const struct model_job *job = &m->job;
-    size_t n = rows * job->config.channels, wide = rows * m->inner;
-    size_t qkv = rows * 3 * m->width;
+    size_t rows = m->rows, n = rows * job->config.channels;
+    size_t wide = rows * m->inner, qkv = rows * 3 * m->width;
     size_t own = m->own_rows.n * (size_t)job->config.channels;
     bool fp32 = job->precision == DTYPE_F32, divides = divides_rows(m);
     m->mean = arena_floats(a, m->own_rows.n);
@@ -123,7 +172,6 @@ size_t model_gathered(const struct model *m)
 static void layout(struct model *m, struct arena *tables, struct arena *tensors)
 {
     const struct model_job *job = &m->job;
-    size_t rows = (size_t)job->batch * job->tokens;
     size_t size = dtype_bytes(job->precision);
     struct part_share words = part_words(&job->config);
     m->nparams = model_nparams(&job->config);
@@ -131,14 +179,15 @@ static void layout(struct model *m, struct arena *tables, struct arena *tensors)
         job->config.channels / job->config.heads * part_heads(&job->config).n;
     m->inner = part_inner(&job->config).n;
     m->words = (struct words){words.first, words.n};
-    m->own_rows = layers_rows(job, rows);
+    m->rows = (size_t)job->batch * job->tokens;
+    m->own_rows = layers_rows(job, m->rows);
     bool copied = job->precision != DTYPE_F32 && !job->lent_weights;
     bool aside = job->precision == DTYPE_F16 && job->train && !job->lent_grads;
     layout_tables(m, tables);
     m->weights = copied ? arena_alloc(tensors, m->nparams, size) : job->params;
     m->grads = aside ? arena_floats(tensors, m->nparams) : job->grads;
-    layout_slots(m, tensors, rows, size);
-    layout_scratch(m, tensors, rows, size);
+    layout_slots(m, tensors, size);
+    layout_scratch(m, tensors, size);
 }
 
 void state_bytes(struct model *m, size_t *tables, size_t *tensors)
@@ -166,8 +215,14 @@ void state_place(struct model *m)
 {
     struct arena tables = {.block = m->tables, .line = m->ops->line};
     struct arena tensors = {.block = m->block, .line = m->ops->line};
+    int n = model_ntensors(&m->job.config);
     layout(m, &tables, &tensors);
-    layers_offsets(&m->job.config, m->off);
+    for (int i = 0; i < n; i++) {
+        struct tensor t;
+        model_tensor(&m->job.config, i, &t);
+        m->off[i] = t.off;
+    }
+    m->off[n] = m->nparams;
     place_blocks(m);
     m->copy.at = m->weights;
     m->normed = -1;

@@ -1,5 +1,13 @@
-// model.c - the functions of model.h. Each checks its inputs and its results.
-// passes.c and the files that it calls compute.
+// model.c - the functions of model.h: checks of their inputs and results, and
+// the passes over a chunk, between which the loss comes back.
+//
+//     host     queue forward, head | backward, bucket by bucket | wait: loss
+//     GPU      ......... forward ......... head * ....... backward ........
+//                                               loss to the host
+//
+// The host waits for the loss alone, which a GPU knows before it begins
+// backward. All of backward is in the queue by then, so the GPU is not idle
+// while the host waits.
 
 #include "model/model.h"
 
@@ -49,8 +57,6 @@ static int check_job(const struct model_job *job)
         return fail("model: %d rows of %d tokens are too many for one step; "
                     "try: a smaller batch and accum",
                     job->batch, job->tokens);
-    if (!(g->dropout >= 0 && g->dropout < 1))
-        return fail("model: dropout %g is outside [0, 1)", g->dropout);
     CHECK(job->lent_weights || job->params);
     CHECK(job->lent_grads || job->grads || !job->train);
     CHECK(job->lender || !(job->lent_weights || job->lent_grads));
@@ -192,51 +198,94 @@ void model_params_changed(struct model *m)
     m->copy.fresh = false;
 }
 
-// Checks the numbers of a pass. Returns whether its chunk is the first of the
-// model.
-static bool begins(const struct model *m, const struct model_pass *p)
+// ---- passes
+
+// Sets the layers, the buffers and the rows of a pass.
+static void begin_pass(struct model *m, const struct model_pass *p, size_t rows)
 {
     const struct model_job *job = &m->job;
     CHECK(p->chunk >= 0 && p->chunk < part_chunks(&job->config));
-    CHECK(p->slot >= 0 && (p->slot < job->slots || p->slot == 0));
-    CHECK(p->input >= 0 && (p->input < job->inputs || p->input == 0));
-    CHECK(p->edge >= 0 && (p->edge < job->edges || p->edge == 0));
-    return p->chunk == 0 && part_embeds(&job->config);
-}
-
-// Whether a pass's chunk is the last of the model.
-static bool ends(const struct model *m, const struct model_pass *p)
-{
-    return p->chunk == part_chunks(&m->job.config) - 1 &&
-           part_has_head(&m->job.config);
+    CHECK(p->slot >= 0 && p->slot < at_least_one(job->slots));
+    CHECK(p->input >= 0 && p->input < at_least_one(job->inputs));
+    CHECK(p->edge >= 0 && p->edge < at_least_one(job->edges));
+    m->rows = rows;
+    m->own_rows = layers_rows(job, rows);
+    m->slot = p->slot;
+    m->layers = m->all_layers + (size_t)p->slot * job->config.layers;
+    m->last = m->ends[p->slot];
+    part_chunk(&job->config, p->chunk, &m->from, &m->to);
+    if (job->inputs)
+        m->layers[m->from].in = m->inputs[p->input];
+    m->dres = job->train ? m->edges[p->edge] : NULL;
+    if (m->sum && job->precision == DTYPE_F32)
+        m->branch = rows_own(m, m->sum);
 }
 
 int model_forward(struct model *m, const struct model_step *s,
                   const struct model_pass *p)
 {
+    int B = m->job.batch, T = m->job.tokens;
     CHECK(m->job.train);
-    if (begins(m, p) &&
-        check_tokens(m, "token", s->x, m->job.batch, m->job.tokens) < 0)
+    begin_pass(m, p, (size_t)B * T);
+    if (is_first(m) && check_tokens(m, "token", s->x, B, T) < 0)
         return -1;
     span_begin(s->lane, SPAN_FORWARD, s->micro);
-    int rc = pass_forward(m, s, p);
+    int before = m->ops->begin(m);
+    int rc = forward(m, s->x, B, T, s);
+    m->ops->end(m, before);
     span_end(s->lane);
     return rc;
+}
+
+// The head's part of backward. It reads ln_f's output, which forward left in
+// m->norm. If another slot's forward has overwritten it, computes it again.
+static int begin_backward(struct model *m, const struct model_step *s)
+{
+    if (block_take(m, 0, true))
+        return -1; // the head writes wte's gradient first
+    span_begin(s->lane, SPAN_FORWARD, -1);
+    m->ops->targets(m, s->y, m->rows);
+    if (m->normed != m->slot)
+        norm_again(m);
+    m->normed = -1;
+    int rc = head(m, s);
+    span_end(s->lane);
+    return rc;
+}
+
+// *loss = the mean of the pass's rows; of divided sequences this worker's share
+// of the mean of all. Returns 0, or -1 after fail().
+static int read_loss(struct model *m, float *loss)
+{
+    if (m->ops->read_loss(m, loss))
+        return -1;
+    if (m->job.pieces)
+        *loss *= (float)m->rows / (float)whole_rows(m);
+    return 0;
 }
 
 int model_backward(struct model *m, const struct model_step *s,
                    const struct model_pass *p, float *loss)
 {
+    int B = m->job.batch, T = m->job.tokens;
     float mean = 0;
-    if (ends(m, p) &&
-        check_tokens(m, "target", s->y, m->job.batch, m->job.tokens) < 0)
+    begin_pass(m, p, (size_t)B * T);
+    if (is_last(m) && check_tokens(m, "target", s->y, B, T) < 0)
         return -1;
     span_begin(s->lane, SPAN_BACKWARD, s->micro);
-    int rc = pass_backward(m, s, p, &mean);
+    int before = m->ops->begin(m);
+    if (is_first(m) && m->ops->group) // while a GPU computes forward
+        m->ops->group(m, s->x, m->rows);
+    int rc = is_last(m) ? begin_backward(m, s) : 0;
+    if (!rc)
+        rc = backward(m, s);
+    if (!rc && is_last(m))
+        rc = read_loss(m, &mean);
+    m->ops->end(m, before);
     span_end(s->lane);
     if (rc || check_loss(m, mean) < 0)
         return -1;
-    if (ends(m, p))
+    if (is_last(m))
         *loss = mean;
     return 0;
 }
@@ -264,17 +313,34 @@ void *model_edge(struct model *m, int edge)
     return m->edges[edge];
 }
 
+// Gives back the blocks that forward leaves taken for backward. Here no
+// backward follows.
+static int give_ends(struct model *m)
+{
+    int last = model_nblocks(&m->job.config) - 1;
+    return block_give(m, 0) || block_give(m, last) ? -1 : 0;
+}
+
 int model_eval_chunk(struct model *m, const struct model_pass *p,
                      const int32_t *x, const int32_t *y, int batch, float *loss)
 {
     int T = m->job.tokens;
     float mean = 0;
     CHECK(batch > 0 && batch <= m->job.batch);
-    if ((begins(m, p) && check_tokens(m, "token", x, batch, T) < 0) ||
-        (ends(m, p) && check_tokens(m, "target", y, batch, T) < 0) ||
-        pass_eval(m, p, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
+    begin_pass(m, p, (size_t)batch * T);
+    if ((is_first(m) && check_tokens(m, "token", x, batch, T) < 0) ||
+        (is_last(m) && check_tokens(m, "target", y, batch, T) < 0))
         return -1;
-    if (ends(m, p))
+    int before = m->ops->begin(m);
+    int rc = forward(m, x, batch, T, NULL);
+    if (!rc && is_last(m)) {
+        m->ops->targets(m, y, m->rows);
+        rc = head(m, NULL) || read_loss(m, &mean) ? -1 : 0;
+    }
+    m->ops->end(m, before);
+    if (rc || give_ends(m) || check_loss(m, mean) < 0)
+        return -1;
+    if (is_last(m))
         *loss = mean;
     return 0;
 }
@@ -288,9 +354,18 @@ int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
 
 int model_logits(struct model *m, const int32_t *x, int n, float *logits)
 {
+    const struct model_pass whole = {.slot = 0};
     CHECK(n > 0 && n <= m->job.tokens && part_is_whole(&m->job.config));
-    if (check_tokens(m, "token", x, 1, n) < 0 ||
-        pass_logits(m, x, n, logits) < 0)
+    begin_pass(m, &whole, (size_t)n);
+    if (check_tokens(m, "token", x, 1, n) < 0)
         return -1;
-    return check_loss(m, logits[0]);
+    int before = m->ops->begin(m);
+    int rc = forward(m, x, 1, n, NULL);
+    if (!rc) {
+        head_logits(m, (size_t)n - 1, 1, true);
+        rc = m->ops->fetch(m, logits, m->logits,
+                           (size_t)m->job.config.vocab * sizeof *logits);
+    }
+    m->ops->end(m, before);
+    return rc || give_ends(m) ? -1 : check_loss(m, logits[0]);
 }

@@ -37,7 +37,7 @@ struct model {
     char *tables; // the host memory of these seven
     size_t *off;  // where each tensor begins in the flat vector; then nparams
     struct model_place *places; // where each block is now
-    struct layer *all_layers;   // (slots, L); see layers_layout()
+    struct layer *all_layers;   // (slots, L); see layout_slot()
     void **ends;                // by slot: (N', C), residual stream at the end
     void **inputs, **edges;     // (N', C) each; struct model_pass selects one
     size_t *lengths;            // of the workers' chunks; see model_pieces
@@ -57,7 +57,9 @@ struct model {
     // none.
     const struct layer *filled;
 
-    // Set by state_begin_pass():
+    // Set at the beginning of a pass, as own_rows is:
+    size_t rows; // N
+    int slot;
     struct layer *layers; // (L) of the slot
     int from, to;         // the layers of the chunk: [from, to)
     void *last;           // (N', C) the residual stream after them
@@ -170,15 +172,15 @@ static inline const void *branch_bias(const struct model *m, int tensor)
 }
 
 // Tokens of whole sequences of which this worker has T; and the rows of all
-// workers, of which it has `rows`.
+// workers in a pass.
 static inline int whole_tokens(const struct model *m, int T)
 {
     return m->job.pieces ? m->job.pieces->tokens : T;
 }
-static inline size_t whole_rows(const struct model *m, size_t rows)
+static inline size_t whole_rows(const struct model *m)
 {
-    size_t own = (size_t)m->job.tokens;
-    return m->job.pieces ? rows / own * (size_t)m->job.pieces->tokens : rows;
+    const struct model_pieces *p = m->job.pieces;
+    return p ? m->rows / m->job.tokens * (size_t)p->tokens : m->rows;
 }
 
 // Whether each worker has only its own rows between the products.
@@ -194,22 +196,22 @@ static inline void *rows_own(const struct model *m, void *tensor)
     return (char *)tensor + m->own_rows.first * row;
 }
 
-// Completes a tensor (rows, C) in which each worker has written its own rows.
+// Completes a tensor (N, C) in which each worker has written its own rows.
 // Returns 0, or -1 after fail().
-static inline int rows_gather(struct model *m, void *tensor, size_t rows)
+static inline int rows_gather(struct model *m, void *tensor)
 {
     const struct model_slices *s = m->job.slices;
-    return divides_rows(m) ? s->gather_rows(s->ctx, tensor, rows) : 0;
+    return divides_rows(m) ? s->gather_rows(s->ctx, tensor, m->rows) : 0;
 }
 
-// Sums the parts of all slices in m->sum (rows, C): all rows, or this worker's.
+// Sums the parts of all slices in m->sum (N, C): all rows, or this worker's.
 // Returns 0, or -1 after fail().
-static inline int parts_join(struct model *m, size_t rows)
+static inline int parts_join(struct model *m)
 {
     const struct model_slices *s = m->job.slices;
     return divides_rows(m)
-               ? s->scatter_rows(s->ctx, m->sum, rows)
-               : s->join(s->ctx, m->sum, rows * m->job.config.channels);
+               ? s->scatter_rows(s->ctx, m->sum, m->rows)
+               : s->join(s->ctx, m->sum, m->rows * m->job.config.channels);
 }
 
 // branch_product() computes m->branch, from row `row` on. With slices it
@@ -225,12 +227,12 @@ static inline void branch_product(struct model *m, struct product_job *j,
     j->out_fp32 = m->sum != NULL;
     m->ops->product(m, j);
 }
-static inline int branch_join(struct model *m, size_t rows)
+static inline int branch_join(struct model *m)
 {
     size_t C = m->job.config.channels;
     if (!m->sum)
         return 0;
-    if (parts_join(m, rows))
+    if (parts_join(m))
         return -1;
     const float *sum = m->sum + m->own_rows.first * C;
     if (m->branch != sum)
@@ -238,15 +240,11 @@ static inline int branch_join(struct model *m, size_t rows)
     return 0;
 }
 
-// forward.c: sets the layers, the buffers and the rows that forward and
-// backward use in a pass over `rows` rows.
-void state_begin_pass(struct model *m, const struct model_pass *p, size_t rows);
-
 // forward.c: computes the pass's layers for B sequences of T tokens; the
-// model's first layers read the tokens in m->x. Writes the residual stream
-// after them to m->last and, if they end the model, ln_f's output to m->norm.
-// With step NULL there is no dropout. Returns 0, or -1 after fail().
-int forward(struct model *m, const struct model_pass *p, int B, int T,
+// model's first layers read the tokens x. Writes the residual stream after the
+// layers to m->last and, if they end the model, ln_f's output to m->norm. With
+// step NULL there is no dropout. Returns 0, or -1 after fail().
+int forward(struct model *m, const int32_t *x, int B, int T,
             const struct model_step *step);
 
 // forward.c: dropout's mask at a site of this worker's rows.
@@ -265,11 +263,10 @@ void norm_again(struct model *m);
 // m->norm and m->branch. Returns 0, or -1 after fail().
 int forward_again(struct model *m, int i, const struct model_step *step);
 
-// head.c: computes the mean loss of the first `rows` rows of m->norm, which
-// read_loss() gives. With a step it also writes the gradient of m->norm to
-// m->branch and the head's share of wte's gradient. Returns 0, or -1 after
-// fail().
-int head(struct model *m, size_t rows, const struct model_step *step);
+// head.c: computes the mean loss of the rows of m->norm, which read_loss()
+// gives. With a step it also writes the gradient of m->norm to m->branch and
+// the head's share of wte's gradient. Returns 0, or -1 after fail().
+int head(struct model *m, const struct model_step *step);
 
 // head.c: m->logits = the logits of `rows` <= m->slice rows of m->norm, from
 // row `row` on; `fp32` says in which format.
@@ -290,13 +287,3 @@ static inline bool is_last(const struct model *m)
 // m->branch if they end the model, else with m->dres, and leaves the gradient
 // of their input in m->dres. Returns 0, or -1 after fail().
 int backward(struct model *m, const struct model_step *step);
-
-// passes.c: the functions of model.h that compute, without its checks. `logits`
-// is in host memory. They return 0, or -1 after fail().
-int pass_forward(struct model *m, const struct model_step *s,
-                 const struct model_pass *p);
-int pass_backward(struct model *m, const struct model_step *s,
-                  const struct model_pass *p, float *loss);
-int pass_eval(struct model *m, const struct model_pass *p, const int32_t *x,
-              const int32_t *y, int batch, float *loss);
-int pass_logits(struct model *m, const int32_t *x, int n, float *logits);

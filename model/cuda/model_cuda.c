@@ -293,7 +293,6 @@ static void ignore(void *ctx, size_t off)
 // or -1 after fail().
 static int time_products(struct model *m)
 {
-    const struct model_pass whole = {.slot = 0};
     size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
     int32_t *x = mem_alloc(rows, sizeof *x);
     int rc = x ? 0 : -1;
@@ -305,9 +304,7 @@ static int time_products(struct model *m)
                                .y = x,
                                .scale = 1,
                                .watermark = spares ? ignore : NULL};
-        rc = pass_forward(m, &s, &whole) || pass_backward(m, &s, &whole, &loss)
-                 ? -1
-                 : device_finish(m->job.dev);
+        rc = model_train(m, &s, &loss) ? -1 : device_finish(m->job.dev);
     }
     mem_free(x);
     return rc;

@@ -49,7 +49,7 @@ endif()
 
 set(model_files
     model/backward.c model/forward.c model/head.c model/layers.c
-    model/memory.c model/model.c model/pieces.c model/pieces_heads.c
+    model/memory.c model/model.c model/pieces.c
     model/cpu/isa.c model/cpu/model_cpu.c model/cpu/product.c
     model/cpu/onednn.c model/cpu/onednn_${DNNL_MAJOR}.c)
 set(model_cuda_files

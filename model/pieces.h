@@ -1,11 +1,8 @@
 // pieces.h - attention over sequences that several workers divide.
 
-#ifndef MODEL_PIECES_H
-#define MODEL_PIECES_H
+#pragma once
 
 #include "model/layers.h"
-
-struct model;
 
 // The longest run of keys or queries that attention has at a time: a whole
 // sequence, or a run of one.
@@ -27,5 +24,3 @@ int pieces_attention(struct model *m, const struct layer *l,
                      const struct attention *a);
 int pieces_backward(struct model *m, const struct layer *l, void *dqkv,
                     const void *dout, const struct attention *a);
-
-#endif

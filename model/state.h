@@ -83,8 +83,8 @@ struct model {
     // Of divided sequences (pieces.c), in the model's format and in fp32:
     void *kv[2];   // keys and values of all workers, or of one each
     float *dkv[4]; // their gradients
-    // If heads are exchanged (pieces_heads.c): q, k and v of this worker's
-    // tokens, what is exchanged, and gradients of l->heads and of its q, k, v.
+    // If heads are exchanged: q, k and v of this worker's tokens, what is
+    // exchanged, and gradients of l->heads and of its q, k, v.
     void *local, *given, *taken, *dheads, *dqkv;
     float *merged; // attention's result so far; gradient of q
 

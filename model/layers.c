@@ -31,10 +31,7 @@ struct part_share layers_rows(const struct model_job *job, size_t rows)
 
 struct part_share layers_heads(const struct model_job *job, int w)
 {
-    int all = part_heads(&job->config).n, n = job->pieces->up;
-    int more = all % n;
-    return (struct part_share){.first = w * (all / n) + (w < more ? w : more),
-                               .n = all / n + (w < more)};
+    return part_even(part_heads(&job->config).n, job->pieces->up, w);
 }
 
 struct zigzag layers_group(const struct model_job *job, int g)

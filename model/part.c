@@ -4,10 +4,11 @@
 
 #include "base/base.h"
 
-// The size of share k of n things, which `shares` shares divide evenly.
-static int even(int n, int shares, int k)
+struct part_share part_even(int n, int shares, int k)
 {
-    return n / shares + (k < n % shares);
+    int each = n / shares, more = n % shares;
+    return (struct part_share){.first = k * each + (k < more ? k : more),
+                               .n = each + (k < more)};
 }
 
 static int check_cut(const struct model_config *whole, int runs,
@@ -43,7 +44,7 @@ int part_cut(const struct model_config *whole, int stages, int stage,
     c.part = (struct model_part){.of = whole->layers, .chunks = chunks};
     c.layers = 0;
     for (int k = 0; k < runs; k++) {
-        int n = layers ? layers[k] : even(whole->layers, runs, k);
+        int n = layers ? layers[k] : part_even(whole->layers, runs, k).n;
         if (k % stages == stage) {
             c.part.first[k / stages] = at;
             c.part.layers[k / stages] = n;
@@ -149,13 +150,8 @@ bool part_has_head(const struct model_config *c)
 
 static struct part_share share(const struct model_config *c, int n)
 {
-    const struct model_part *p = &c->part;
-    if (!p->slices)
-        return (struct part_share){0, n};
-    int more = n % p->slices;
-    return (struct part_share){.first = p->slice * (n / p->slices) +
-                                        (p->slice < more ? p->slice : more),
-                               .n = even(n, p->slices, p->slice)};
+    return c->part.slices ? part_even(n, c->part.slices, c->part.slice)
+                          : (struct part_share){0, n};
 }
 
 struct part_share part_heads(const struct model_config *c)

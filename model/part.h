@@ -68,11 +68,14 @@ void part_chunk(const struct model_config *c, int chunk, int *from, int *to);
 // The number of layers of the largest chunk.
 int part_largest(const struct model_config *c);
 
-// The heads, the 4C numbers between the MLP's products, and the words that a
-// slice has. If tensors are whole, it has all.
+// Share k of n things that `shares` shares divide evenly.
 struct part_share {
     int first, n;
 };
+struct part_share part_even(int n, int shares, int k);
+
+// The heads, the 4C numbers between the MLP's products, and the words that a
+// slice has. If tensors are whole, it has all.
 struct part_share part_heads(const struct model_config *c);
 struct part_share part_inner(const struct model_config *c);
 struct part_share part_words(const struct model_config *c);

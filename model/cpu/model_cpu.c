@@ -51,21 +51,14 @@ static int slice_rows(size_t rows, size_t V)
     return (int)(n < rows ? n : rows);
 }
 
-// Words of the largest slice of the vocabulary. All slices compute slice_rows()
-// from it, so that they exchange the same rows.
-static size_t most_words(const struct model_config *g)
-{
-    struct model_config first = *g;
-    first.part.slice = 0;
-    return (size_t)part_words(&first).n;
-}
-
 static void cpu_layout(struct model *m, struct arena *a, size_t rows)
 {
     const struct model_job *job = &m->job;
     const struct model_config *g = &job->config;
     bool fp32 = job->precision == DTYPE_F32;
-    m->slice = slice_rows(rows, most_words(g));
+    // From the words of the largest slice, so that all exchange the same rows.
+    int most = part_even(g->vocab, at_least_one(g->part.slices), 0).n;
+    m->slice = slice_rows(rows, (size_t)most);
     m->stride = (size_t)m->words.n;
     m->wide_logits = true;
     size_t logits = m->slice * m->stride;

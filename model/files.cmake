@@ -22,7 +22,7 @@ function(model_kernels_unit name format isa)
   target_compile_definitions(${unit} PRIVATE
                              KERNELS_TABLE=${unit} KERNELS_ISA="${name}"
                              REAL_FORMAT=REAL_${number} ${ARGN})
-  # Without -fno-thread-jumps GCC threads jumps through exp.h's clamps, and its
+  # Without -fno-thread-jumps GCC threads jumps through exp_of()'s clamps, and its
   # code then divides by the limits as well. Those results are denormal, and
   # each one traps into microcode.
   target_compile_options(${unit} PRIVATE ${model_flags_${isa}}
@@ -43,8 +43,7 @@ foreach(isa IN LISTS model_isas)
 endforeach()
 if(model_tiles)
   model_kernels_unit(amx bf16 v4bf KERNELS_TILES)
-  list(APPEND model_kernels $<TARGET_OBJECTS:kernels_amx_bf16>
-                            model/cpu/amx.c)
+  list(APPEND model_kernels $<TARGET_OBJECTS:kernels_amx_bf16>)
 endif()
 
 set(model_files
@@ -105,7 +104,8 @@ endif()
 if(TARGET test_attention)
   foreach(isa baseline v4)
     if(isa IN_LIST model_isas)
-      model_kernels_unit(tiles_${isa} bf16 ${isa} KERNELS_TILES TILES_PLAIN)
+      model_kernels_unit(tiles_${isa} bf16 ${isa} KERNELS_TILES
+                         TILES_PLAIN="tests/tiles_plain.h")
       target_sources(test_attention PRIVATE
                      $<TARGET_OBJECTS:kernels_tiles_${isa}_bf16>)
       target_compile_definitions(test_attention PRIVATE TILES_${isa})

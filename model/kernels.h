@@ -218,5 +218,5 @@ const struct kernels *kernels_find(enum dtype format);
 // The same by name: NULL if this processor or build has no such set.
 const struct kernels *kernels_named(enum dtype format, const char *isa);
 
-// Names of the instruction sets of this build, best last, NULL-terminated.
-const char *const *kernels_isas(void);
+// The name of instruction set i of this build, best last; NULL after the last.
+const char *kernels_isa(int i);

@@ -1,7 +1,7 @@
 // test_tiles.c - the plain C version of AMX tiles computes what Intel's manual
 // says of the tile instructions.
 
-#define TILES_PLAIN
+#define TILES_PLAIN "tests/tiles_plain.h"
 #include "model/cpu/tiles.h"
 
 #include "base/base.h"

@@ -1,12 +1,20 @@
-// isa.c - which of the compiled kernels this processor can run.
+// isa.c - which of the compiled kernels this processor can run. Attention may
+// use tiles if CPUID, the kernel's permission and a trial allow it.
 
 #include "model/kernels.h"
 
 #include "base/base.h"
-#include "model/cpu/amx.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef MODEL_X86
+#include "model/cpu/tiles.h"
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 enum { FORMATS = 3 };
 
@@ -19,6 +27,12 @@ enum { FORMATS = 3 };
                                                        &kernels_##isa##_bf16}
 
 TABLES(baseline);
+
+static bool always(void)
+{
+    return true;
+}
+
 #ifdef MODEL_X86
 TABLES(v3);
 TABLES(v4);
@@ -28,14 +42,7 @@ extern const struct kernels kernels_amx_bf16;
 
 static const struct kernels *const amx[FORMATS] = {[DTYPE_BF16] =
                                                        &kernels_amx_bf16};
-#endif
 
-static bool always(void)
-{
-    return true;
-}
-
-#ifdef MODEL_X86
 static bool has_v3(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -56,9 +63,66 @@ static bool has_v4bf(void)
     return has_v4() && __builtin_cpu_supports("avx512bf16");
 }
 
+// Whether the processor has tiles, and the system saves their state (bits 17
+// and 18 of XCR0).
+static bool has_tiles(void)
+{
+    enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+    enum { NEED = AMX_BF16 | AMX_TILE, STATE = 3 << 17 };
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
+        !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & NEED) != NEED)
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & STATE) == STATE;
+}
+
+// Tiles are 8 KiB of state for each thread, so a process must ask Linux for
+// permission to use them: arch_prctl(ARCH_REQ_XCOMP_PERM, tile data), Linux
+// 5.16.
+static bool is_granted(void)
+{
+    enum { REQUEST = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+}
+
+// Whether a product on tiles equals that of plain loops. Its small whole numbers
+// are exact in any order. It fails if the tiles' layout is not the one in
+// tiles.h.
+static bool is_right(void)
+{
+    enum { N = TILE_BLOCK };
+    static const int most = 7;
+    struct tiles x;
+    uint16_t a[N][N], pairs[N / 2][N][2];
+    float b[N][N], c[N][N];
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            a[i][j] = bf16_from_float((float)((i * 5 + j * 3) % most - 3));
+            b[i][j] = (float)((i * 2 + j * 11) % most - 2);
+            pairs[i / 2][j][i % 2] = bf16_from_float(b[i][j]);
+        }
+    tiles_begin(&x);
+    tiles_product(&x, &c[0][0], N, &a[0][0], N, &pairs[0][0][0], N, N, N, N, 0);
+    tiles_end(&x);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            float want = 0;
+            for (int k = 0; k < N; k++)
+                want += bf16_to_float(a[i][k]) * b[k][j];
+            if (c[i][j] != want) {
+                log_line("model: AMX tiles compute %g instead of %g at "
+                         "(%d, %d): attention will not use them",
+                         (double)c[i][j], (double)want, i, j);
+                return false;
+            }
+        }
+    return true;
+}
+
 static bool has_amx(void)
 {
-    return has_v4bf() && amx_usable();
+    return has_v4bf() && has_tiles() && is_granted() && is_right();
 }
 #endif
 
@@ -78,21 +142,16 @@ static const struct {
 
 enum { SETS = sizeof sets / sizeof *sets };
 
-const char *const *kernels_isas(void)
+const char *kernels_isa(int i)
 {
-#ifdef MODEL_X86
-    static const char *const names[] = {"baseline", "v3",  "v4",
-                                        "v4bf",     "amx", NULL};
-#else
-    static const char *const names[] = {"baseline", NULL};
-#endif
-    return names;
+    return i < SETS ? sets[i].name : NULL;
 }
 
 const struct kernels *kernels_named(enum dtype format, const char *isa)
 {
     for (int i = 0; i < SETS; i++)
-        if (strcmp(sets[i].name, isa) == 0 && sets[i].runs())
+        if (strcmp(sets[i].name, isa) == 0 && sets[i].tables[format] &&
+            sets[i].runs())
             return sets[i].tables[format];
     return NULL;
 }
@@ -100,15 +159,15 @@ const struct kernels *kernels_named(enum dtype format, const char *isa)
 const struct kernels *kernels_find(enum dtype format)
 {
     const char *forced = getenv("MODEL_ISA");
+    const struct kernels *k = NULL;
     if (forced && *forced) {
-        const struct kernels *k = kernels_named(format, forced);
+        k = kernels_named(format, forced);
         if (!k)
             fail("model: this machine cannot run MODEL_ISA=%s; try: baseline",
                  forced);
         return k;
     }
-    for (int i = SETS - 1; i > 0; i--)
-        if (sets[i].tables[format] && sets[i].runs())
-            return sets[i].tables[format];
-    return sets[0].tables[format];
+    for (int i = SETS - 1; !k; i--) // the baseline always runs
+        k = kernels_named(format, sets[i].name);
+    return k;
 }

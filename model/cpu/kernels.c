@@ -6,7 +6,6 @@
 
 #include "model/kernels.h"
 
-#include "model/cpu/exp.h"
 #include "model/cpu/lanes.h"
 #include "model/cpu/mask.h"
 #include "model/cpu/real.h"

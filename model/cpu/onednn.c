@@ -2,10 +2,6 @@
 
 #include "model/cpu/onednn.h"
 
-#include "base/base.h"
-
-#define DNNL(call) CHECK((call) == dnnl_success)
-
 int onednn_open(const struct onednn_matmul *m, dnnl_engine_t engine,
                 dnnl_primitive_t *primitive, dnnl_exec_arg_t args[ONEDNN_ARGS])
 {

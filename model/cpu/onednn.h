@@ -4,9 +4,15 @@
 
 #pragma once
 
+#include "base/base.h"
+
 #include <oneapi/dnnl/dnnl.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+// oneDNN fails because of a defect here (a wrong shape), or because there is no
+// memory in the middle of a step. A caller can mend neither.
+#define DNNL(call) CHECK((call) == dnnl_success)
 
 enum { ONEDNN_ARGS = 4 }; // a, b, out, bias
 

@@ -2,10 +2,6 @@
 
 #include "model/cpu/onednn.h"
 
-#include "base/base.h"
-
-#define DNNL(call) CHECK((call) == dnnl_success)
-
 static void describe(dnnl_memory_desc_t *d, const struct onednn_matrix *m)
 {
     dnnl_dims_t dims, strides;

@@ -3,10 +3,6 @@
 
 #include "model/cpu/onednn.h"
 
-#include "base/base.h"
-
-#define DNNL(call) CHECK((call) == dnnl_success)
-
 static dnnl_memory_desc_t describe(const struct onednn_matrix *m)
 {
     dnnl_memory_desc_t d;

@@ -1,4 +1,6 @@
-// product.c - matrix products by oneDNN, or fp32's by OpenBLAS (sgemm.h).
+// product.c - matrix products by oneDNN. On 64-bit ARM those of fp32 are
+// OpenBLAS's, since oneDNN has only reference code there (a product of 96 x 96
+// x 96 takes 6.2 times the instructions: docs/machines.md).
 //
 // Creating a matmul primitive costs up to a millisecond of code generation. So
 // the first step creates one for each shape, and every later step uses it
@@ -8,16 +10,14 @@
 
 #include "base/base.h"
 #include "model/cpu/onednn.h"
-#include "model/cpu/sgemm.h"
 
+#if defined(LOCKSTEP_OPENBLAS)
+#include <cblas.h>
+#endif
 #include <malloc.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-
-// oneDNN fails because of a defect here (a wrong shape), or because there is no
-// memory in the middle of a step. A caller can mend neither.
-#define DNNL(call) CHECK((call) == dnnl_success)
 
 // A primitive with its arguments, and the first job that it ran. Later jobs of
 // the same shape have other pointers.
@@ -65,6 +65,15 @@ static void keep_freed_memory(void)
 }
 #endif
 
+// The library's own threads, if it has some, stay out of the way. Call it once,
+// before the first product.
+static void sgemm_one_thread(void)
+{
+#if defined(LOCKSTEP_OPENBLAS)
+    openblas_set_num_threads(1);
+#endif
+}
+
 int product_open(struct product **out, const struct kernels *k,
                  const struct product_scratch *scratch)
 {
@@ -108,6 +117,24 @@ void product_close(struct product **pp)
 }
 
 // ---- fp32
+
+// out (m, n) = left (m, k) right (k, n), or out += .. with `add`. All are
+// row-major. With `ta`, left is stored (k, m). With `tb`, right is stored
+// (n, k). lda, ldb and ldc are the distances between stored rows. The calling
+// thread computes it alone, within an OpenMP region of the caller.
+static void sgemm(bool ta, bool tb, int m, int n, int k, const float *left,
+                  int lda, const float *right, int ldb, bool add, float *out,
+                  int ldc)
+{
+#if defined(LOCKSTEP_OPENBLAS)
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                tb ? CblasTrans : CblasNoTrans, m, n, k, 1, left, lda, right,
+                ldb, add ? 1 : 0, out, ldc);
+#else
+    DNNL(dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, left, lda,
+                    right, ldb, add ? 1 : 0, out, ldc));
+#endif
+}
 
 static int stored_columns(const struct product_job *j)
 {

@@ -15,10 +15,10 @@
 // TDPBF16PS).
 //
 // The tiles' shapes are a configuration of 64 bytes. Its only format so far,
-// palette 1, is struct tile_shapes. Two files implement the operations:
-// tiles_amx.h with instructions, and tiles_plain.h (TILES_PLAIN) with loops
-// that compute the same, for tests on machines without AMX. Attention was only
-// tested with tiles_plain.h, because no machine at hand has AMX.
+// palette 1, is struct tile_shapes. The operations are the processor's
+// instructions, or with TILES_PLAIN loops that compute the same, from the file
+// of that name: tests use them on machines without AMX. Attention was only
+// tested with those, because no machine at hand has AMX.
 
 #pragma once
 
@@ -38,9 +38,48 @@ struct tile_shapes {
 _Static_assert(sizeof(struct tile_shapes) == 64, "LDTILECFG reads 64 bytes");
 
 #if defined(TILES_PLAIN)
-#include "model/cpu/tiles_plain.h"
+#include TILES_PLAIN
 #else
-#include "model/cpu/tiles_amx.h"
+
+// The operations are macros, since an instruction names its tiles by number.
+// They are in assembly because the loads of the compiler's intrinsics do not
+// say that they read memory (GCC 12). The compiler might move earlier stores
+// behind such loads.
+
+// Empty, because the tiles are registers of the processor.
+struct tiles {
+    char none;
+};
+
+static inline void tile_config(struct tiles *x, const struct tile_shapes *s)
+{
+    (void)x;
+    __asm__ volatile("ldtilecfg %0" ::"m"(*s) : "memory");
+}
+
+// After this, the kernel need not save the tiles when it switches threads.
+static inline void tile_release(struct tiles *x)
+{
+    (void)x;
+    __asm__ volatile("tilerelease" ::: "memory");
+}
+
+#define tile_zero(x, t) tile_do(x, "tilezero %%tmm" #t ::)
+#define tile_dot(x, c, a, b)                                                   \
+    tile_do(x, "tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::)
+#define tile_load(x, t, from, stride)                                          \
+    tile_do(x, "tileloadd (%0,%1,1), %%tmm" #t ::"r"(from), "r"(stride)        \
+            : "memory")
+#define tile_store(x, t, to, stride)                                           \
+    tile_do(x, "tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to), "r"(stride)      \
+            : "memory")
+
+#define tile_do(x, ...)                                                        \
+    do {                                                                       \
+        (void)(x);                                                             \
+        __asm__ volatile(__VA_ARGS__);                                         \
+    } while (0)
+
 #endif
 
 // A block of c is tiles 0 to 3. Tiles 4 and 5 hold rows of a, 6 and 7 columns

@@ -1,4 +1,4 @@
-// tiles_plain.h - the operations of tiles.h as loops, for tests and reading.
+// tiles_plain.h - the operations of model/cpu/tiles.h as loops.
 //
 // Where the processor would raise an exception, a CHECK fails.
 

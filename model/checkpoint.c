@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 16, NAME = 128, MAX_CONFIG = 1 << 16 };
+enum { CHUNK = 1 << 13, NAME = 128, MAX_CONFIG = 1 << 16 };
 
 // The prefix under which transformers' GPT2LMHeadModel keeps the same tensors.
 static const char lm_prefix[] = "transformer";
@@ -27,73 +27,73 @@ struct checkpoint {
     const struct model_config *c;
     struct safetensors *file;
     struct llmc *llmc; // instead of `file`, if the format is llm.c's
-    float *chunk;      // (2, CHUNK): numbers that are checked or compared
     size_t *end;       // where each tensor ends in the vector, in elements
     int nslots;        // slots to read; 0: the parameters
     const char *const *slot_names;
 };
 
-// 1: a model file of llm.c, 0: something else, -1 after fail().
-static int is_llmc(const char *path)
+// Opens the parameters' k->file or k->llmc, as the first bytes tell.
+static int open_file(struct checkpoint *k)
 {
     int32_t magic = 0;
-    FILE *f = file_open(path);
+    FILE *f = file_open(k->path);
     if (!f)
         return -1;
     size_t n = fread(&magic, sizeof magic, 1, f);
     fclose(f);
-    return n == 1 && magic == LLMC_MODEL;
+    return n == 1 && magic == LLMC_MODEL ? llmc_open(&k->llmc, k->path)
+                                         : safetensors_open(&k->file, k->path);
 }
 
 // The tensor "prefix.name"; NULL if there is none.
 static const struct safetensors_tensor *
-find(const struct safetensors *file, const char *prefix, const char *name)
+find(const struct checkpoint *k, const char *prefix, const char *name)
 {
     char full[NAME];
     if (text_into(full, sizeof full, "%s.%s", prefix, name))
         return NULL;
-    return safetensors_find(file, full);
+    return safetensors_find(k->file, full);
 }
 
 // *out = the tensor `name`, with the prefix or without; NULL if there is none.
-static int find_param(const struct safetensors *file, const char *path,
-                      const char *name, const struct safetensors_tensor **out)
+static int find_param(const struct checkpoint *k, const char *name,
+                      const struct safetensors_tensor **out)
 {
-    *out = NULL;
-    const struct safetensors_tensor *plain = safetensors_find(file, name);
-    const struct safetensors_tensor *prefixed = find(file, lm_prefix, name);
-    if (plain && prefixed)
-        return fail("%s: holds both %s and %s.%s; try: remove one", path, name,
-                    lm_prefix, name);
+    const struct safetensors_tensor *plain = safetensors_find(k->file, name);
+    const struct safetensors_tensor *prefixed = find(k, lm_prefix, name);
     *out = plain ? plain : prefixed;
+    if (plain && prefixed)
+        return fail("%s: holds both %s and %s.%s; try: remove one", k->path,
+                    name, lm_prefix, name);
     return 0;
 }
 
 // ---- which configuration
 
 // How many layers h.0, h.1, .. the file has without a gap.
-static int count_layers(const struct safetensors *file)
+static int count_layers(const struct checkpoint *k)
 {
     char name[NAME];
     for (int layer = 0;; layer++) {
         int status = text_into(name, sizeof name, "h.%d.ln_1.weight", layer);
         CHECK(status == 0);
-        if (!safetensors_find(file, name) && !find(file, lm_prefix, name))
+        if (!safetensors_find(k->file, name) && !find(k, lm_prefix, name))
             return layer;
     }
 }
 
 // Rows and columns of an embedding.
-static int table_shape(const struct safetensors *file, const char *path,
-                       const char *name, int *rows, int *columns)
+static int table_shape(const struct checkpoint *k, const char *name, int *rows,
+                       int *columns)
 {
     const struct safetensors_tensor *t;
-    if (find_param(file, path, name, &t))
+    if (find_param(k, name, &t))
         return -1;
     if (!t)
-        return fail("%s: holds no tensor %s: not a GPT-2", path, name);
+        return fail("%s: holds no tensor %s: not a GPT-2", k->path, name);
     if (t->ndim != 2 || t->shape[0] > INT_MAX || t->shape[1] > INT_MAX)
-        return fail("%s: tensor %s is not a matrix of usual size", path, name);
+        return fail("%s: tensor %s is not a matrix of usual size", k->path,
+                    name);
     *rows = (int)t->shape[0];
     *columns = (int)t->shape[1];
     return 0;
@@ -136,62 +136,51 @@ static int heads_beside(const char *path, int *heads)
 
 // *heads = the number of heads in the file's metadata or in the config.json
 // beside it; 0 if neither has it.
-static int known_heads(const struct safetensors *file, const char *path,
-                       int *heads)
+static int known_heads(const struct checkpoint *k, int *heads)
 {
-    const char *text = safetensors_metadata(file, "heads");
+    const char *text = safetensors_metadata(k->file, "heads");
     *heads = 0;
     if (!text)
-        return heads_beside(path, heads);
+        return heads_beside(k->path, heads);
     char *end;
     long value = strtol(text, &end, 10);
     if (end == text || *end || value < 1 || value > INT_MAX)
-        return fail("%s: metadata heads is not a positive number", path);
+        return fail("%s: metadata heads is not a positive number", k->path);
     *heads = (int)value;
     return 0;
 }
 
-static int implied_config(const struct safetensors *file, const char *path,
-                          struct model_config *out)
+static int implied_config(const struct checkpoint *k, struct model_config *out)
 {
-    struct model_config c = {.layers = count_layers(file)};
-    int channels = 0;
-    if (table_shape(file, path, "wte.weight", &c.vocab, &c.channels) ||
-        table_shape(file, path, "wpe.weight", &c.context, &channels) ||
-        known_heads(file, path, &c.heads))
+    struct model_config c = {.layers = count_layers(k)};
+    int channels, heads;
+    if (table_shape(k, "wte.weight", &c.vocab, &c.channels) ||
+        table_shape(k, "wpe.weight", &c.context, &channels) ||
+        known_heads(k, &heads))
         return -1;
     if (channels != c.channels)
-        return fail("%s: wte.weight has %d channels, wpe.weight %d", path,
+        return fail("%s: wte.weight has %d channels, wpe.weight %d", k->path,
                     c.channels, channels);
-    if (c.heads == 0 && c.channels % 64 == 0)
-        c.heads = c.channels / 64;
-    struct model_config checked = c;
-    if (checked.heads == 0)
-        checked.heads = 1;
-    if (model_check(&checked))
-        return fail("%s: %s", path, fail_message());
+    if (heads == 0 && c.channels % 64 == 0)
+        heads = c.channels / 64;
+    c.heads = heads ? heads : 1;
+    if (model_check(&c))
+        return fail("%s: %s", k->path, fail_message());
+    c.heads = heads;
     *out = c;
     return 0;
 }
 
 int checkpoint_config(const char *path, struct model_config *out)
 {
-    int llmc = is_llmc(path);
-    if (llmc < 0)
-        return -1;
-    if (llmc) {
-        struct llmc *f;
-        if (llmc_open(&f, path))
-            return -1;
-        *out = *llmc_config(f);
-        llmc_close(&f);
-        return 0;
-    }
-    struct safetensors *file;
-    if (safetensors_open(&file, path))
-        return -1;
-    int status = implied_config(file, path, out);
-    safetensors_close(&file);
+    struct checkpoint k = {.path = path};
+    int status = open_file(&k);
+    if (!status && k.llmc)
+        *out = *llmc_config(k.llmc);
+    else if (!status)
+        status = implied_config(&k, out);
+    safetensors_close(&k.file);
+    llmc_close(&k.llmc);
     return status;
 }
 
@@ -287,25 +276,14 @@ static int check_shape(const struct checkpoint *k, const struct tensor *t,
 
 // ---- the numbers
 
-static int check_numbers(const struct checkpoint *k,
-                         const struct safetensors_tensor *t)
-{
-    for (size_t at = 0, n; at < t->n; at += n) {
-        n = t->n - at < CHUNK ? t->n - at : CHUNK;
-        if (safetensors_read(k->file, t, at, n, k->chunk))
-            return -1;
-    }
-    return 0;
-}
-
 // *out = the tensor `name` of `slot`. If slot is NULL, it is the parameters'
 // tensor.
 static int find_vector(const struct checkpoint *k, const char *slot,
                        const char *name, const struct safetensors_tensor **out)
 {
     if (slot)
-        *out = find(k->file, slot, name);
-    else if (find_param(k->file, k->path, name, out))
+        *out = find(k, slot, name);
+    else if (find_param(k, name, out))
         return -1;
     return *out ? 0
                 : fail("%s: tensor %s%s%s is missing", k->path,
@@ -320,7 +298,7 @@ static int check_vector(const struct checkpoint *k, const char *slot)
         const struct safetensors_tensor *found;
         model_tensor(k->c, i, &t);
         if (find_vector(k, slot, t.name, &found) || check_shape(k, &t, found) ||
-            check_numbers(k, found))
+            safetensors_read(k->file, found, 0, found->n, NULL))
             return -1;
     }
     return 0;
@@ -336,9 +314,9 @@ static int check_head(const struct checkpoint *k)
     head = safetensors_find(k->file, "lm_head.weight");
     if (!head)
         return 0;
-    if (find_param(k->file, k->path, t.name, &wte) || check_shape(k, &t, head))
+    if (find_param(k, t.name, &wte) || check_shape(k, &t, head))
         return -1;
-    float *a = k->chunk, *b = k->chunk + CHUNK;
+    float a[CHUNK], b[CHUNK];
     for (size_t at = 0, n; at < t.n; at += n) {
         n = t.n - at < CHUNK ? t.n - at : CHUNK;
         if (safetensors_read(k->file, head, at, n, a) ||
@@ -355,7 +333,7 @@ static int check_head(const struct checkpoint *k)
 static int check_file(const struct checkpoint *k)
 {
     int heads;
-    if (known_heads(k->file, k->path, &heads))
+    if (known_heads(k, &heads))
         return -1;
     if (heads && heads != k->c->heads)
         return fail("%s: the file's model has heads=%d, this one heads=%d",
@@ -411,12 +389,9 @@ int checkpoint_open(struct checkpoint **out, const char *path,
                              .c = c,
                              .nslots = nslots,
                              .slot_names = slot_names,
-                             .chunk = mem_alloc(2 * CHUNK, sizeof *k->chunk),
                              .end = mem_alloc(n, sizeof *k->end)};
-    int llmc = nslots ? 0 : is_llmc(path);
-    if (!k->chunk || !k->end || llmc < 0 ||
-        (llmc ? llmc_open(&k->llmc, path) || check_llmc(k)
-              : safetensors_open(&k->file, path) || check_file(k))) {
+    if (!k->end || (nslots ? safetensors_open(&k->file, path) : open_file(k)) ||
+        (k->llmc ? check_llmc(k) : check_file(k))) {
         checkpoint_close(&k);
         return -1;
     }
@@ -435,7 +410,6 @@ void checkpoint_close(struct checkpoint **k)
         return;
     safetensors_close(&(*k)->file);
     llmc_close(&(*k)->llmc);
-    mem_free((*k)->chunk);
     mem_free((*k)->end);
     mem_free(*k);
     *k = NULL;

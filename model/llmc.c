@@ -116,15 +116,11 @@ static size_t first_element(const struct llmc *f, int i)
     if (i == 1 || i >= model_ntensors(c) - 2)
         return t.off + padding;
     int layer = (i - 2) / MODEL_PER_LAYER, kind = (i - 2) % MODEL_PER_LAYER;
-    struct tensor first;
+    struct tensor first, same; // of layer 0: its first, and that of this kind
     model_tensor(c, 2, &first);
-    size_t at = first.off + padding + (size_t)layer * t.n;
-    for (int k = 0; k < kind; k++) {
-        struct tensor before;
-        model_tensor(c, 2 + k, &before);
-        at += (size_t)c->layers * before.n;
-    }
-    return at;
+    model_tensor(c, 2 + kind, &same);
+    return first.off + padding + (size_t)layer * t.n +
+           (size_t)c->layers * (same.off - first.off);
 }
 
 static int read_chunk(const struct llmc *f, const struct tensor *t, size_t at,

@@ -41,8 +41,9 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *s,
                                                   const char *name);
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
 
-// Reads elements [first, first + n) of t into out, as floats. Returns 0, or -1
-// after fail() if t is not F32, F16, BF16 or F64, or if a number is not finite.
+// Reads elements [first, first + n) of t into out, as floats. If out is NULL,
+// it only checks. Returns 0, or -1 after fail() if t is not F32, F16, BF16 or
+// F64, or if a number is not finite.
 int safetensors_read(const struct safetensors *s,
                      const struct safetensors_tensor *t, size_t first, size_t n,
                      float *out);

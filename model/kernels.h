@@ -70,7 +70,7 @@ static inline int attention_strip_keys(const struct attention_runs *r, int t)
 }
 
 // Floats of scratch that a thread of attention needs: six padded heads, three
-// strips of queries, two of scores (attention.c, head_at). Attention on tiles
+// strips of queries, two of scores (attention_block.c). Attention on tiles
 // needs less: in fp32 two heads, a strip of queries and two of scores, and in
 // bf16 four heads, four strips of queries and two of scores
 // (attention_tiles.c).

@@ -16,7 +16,8 @@
 // queries. So a query sees all of the keys, or those up to its own token. Part
 // of kernels.c.
 
-// One head of a block, and this thread's scratch for it.
+// One head of a block, and this thread's scratch for it: the head in fp32,
+// padded with zeros, D to a multiple of 16 and the keys to a multiple of STEP.
 struct block {
     const struct attention_runs *runs;
     int nq, nk, D, Kp, Dp; // queries, keys, channels; padded

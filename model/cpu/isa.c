@@ -86,9 +86,9 @@ static bool is_granted(void)
     return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 }
 
-// Whether a product on tiles equals that of plain loops. Its small whole numbers
-// are exact in any order. It fails if the tiles' layout is not the one in
-// tiles.h.
+// Whether a product on tiles equals that of plain loops. Its small whole
+// numbers are exact in any order. It fails if the tiles' layout is not the one
+// in tiles.h.
 static bool is_right(void)
 {
     enum { N = TILE_BLOCK };

@@ -34,14 +34,6 @@ static void layout_wide(struct model *m, struct arena *a, size_t rows)
     s->wide_out = arena_floats(a, 4 * rows * C);
 }
 
-// Scratch of products that transpose a factor: up to 4C rows.
-static void layout_transposed(struct model *m, struct arena *a)
-{
-    struct product_scratch *s = &((struct cpu *)m->own)->scratch;
-    s->transposed_rows = 4 * m->job.config.channels;
-    s->transposed = arena_floats(a, (size_t)s->transposed_rows * PRODUCT_APART);
-}
-
 // The number of rows of logits that the head computes at a time: enough to keep
 // the product busy, and few enough that they take about SLICE_BYTES.
 static int slice_rows(size_t rows, size_t V)
@@ -55,6 +47,7 @@ static void cpu_layout(struct model *m, struct arena *a, size_t rows)
 {
     const struct model_job *job = &m->job;
     const struct model_config *g = &job->config;
+    struct product_scratch *s = &((struct cpu *)m->own)->scratch;
     bool fp32 = job->precision == DTYPE_F32;
     // From the words of the largest slice, so that all exchange the same rows.
     int most = part_even(g->vocab, at_least_one(g->part.slices), 0).n;
@@ -72,8 +65,11 @@ static void cpu_layout(struct model *m, struct arena *a, size_t rows)
     if (job->train)
         m->partial =
             arena_floats(a, m->threads * 4 * partial_width(g->channels));
-    if (job->train && fp32)
-        layout_transposed(m, a);
+    if (job->train && fp32) { // products transpose a factor: up to 4C rows
+        s->transposed_rows = 4 * g->channels;
+        s->transposed =
+            arena_floats(a, (size_t)s->transposed_rows * PRODUCT_APART);
+    }
     if (product_casts_up(job->precision))
         layout_wide(m, a, rows);
 }

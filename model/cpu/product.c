@@ -14,7 +14,6 @@
 #if defined(LOCKSTEP_OPENBLAS)
 #include <cblas.h>
 #endif
-#include <malloc.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,22 +48,6 @@ bool product_casts_up(enum dtype format)
     return format == DTYPE_F16;
 }
 
-// dnnl_sgemm allocates its packing buffers in every call. Without these
-// settings each of them would be mapped, zeroed by the kernel and unmapped
-// every time.
-#if defined(M_MMAP_THRESHOLD)
-static void keep_freed_memory(void)
-{
-    enum { KEEP = 512 << 20 };
-    mallopt(M_MMAP_THRESHOLD, KEEP / 16);
-    mallopt(M_TRIM_THRESHOLD, KEEP);
-}
-#else // musl's malloc() has no settings
-static void keep_freed_memory(void)
-{
-}
-#endif
-
 // The library's own threads, if it has some, stay out of the way. Call it once,
 // before the first product.
 static void sgemm_one_thread(void)
@@ -80,7 +63,7 @@ int product_open(struct product **out, const struct kernels *k,
     struct product *p = mem_alloc(1, sizeof *p);
     if (!p)
         return -1;
-    keep_freed_memory();
+    mem_keep(); // dnnl_sgemm allocates its packing buffers in every call
     sgemm_one_thread();
     *p = (struct product){.k = k,
                           .casts_up = product_casts_up(k->format),
@@ -136,11 +119,6 @@ static void sgemm(bool ta, bool tb, int m, int n, int k, const float *left,
 #endif
 }
 
-static int stored_columns(const struct product_job *j)
-{
-    return j->ta ? j->m : j->k;
-}
-
 // Where a thread's share of n begins: at a whole number of units, or at n.
 static int share_start(int n, int unit, int thread)
 {
@@ -193,19 +171,24 @@ static void run_transposed(const struct product *p, const struct product_job *j)
     }
 }
 
-// The bias is written to out first, and the product is added to it. So the bias
-// needs no pass after the product.
+// out = a b, where a and b are in fp32. The bias is written to out first, and
+// the product is added to it. So the bias needs no pass after the product.
+static void run_biased(const struct product *p, const struct product_job *j,
+                       const float *a, const float *b, float *out)
+{
+    if (j->bias)
+        p->k->fill_rows(out, j->bias, (size_t)j->m, j->n);
+    run_sgemm(j, a, j->ta ? j->m : j->k, b, out, j->add || j->bias);
+}
+
 static void run_fp32(const struct product *p, const struct product_job *j)
 {
     bool transposes =
         j->m <= p->scratch.transposed_rows && j->k >= PRODUCT_DEPTH;
-    if (j->ta && !j->tb && !j->bias && transposes) {
+    if (j->ta && !j->tb && !j->bias && transposes)
         run_transposed(p, j);
-        return;
-    }
-    if (j->bias)
-        p->k->fill_rows(j->out, j->bias, (size_t)j->m, j->n);
-    run_sgemm(j, j->a, stored_columns(j), j->b, j->out, j->add || j->bias);
+    else
+        run_biased(p, j, j->a, j->b, j->out);
 }
 
 static void run_cast_up(const struct product *p, const struct product_job *j)
@@ -215,10 +198,7 @@ static void run_cast_up(const struct product *p, const struct product_job *j)
     float *out = j->out_fp32 ? j->out : s->wide_out;
     p->k->cast_up(s->wide_a, j->a, m * k);
     p->k->cast_up(s->wide_b, j->b, k * n);
-    if (j->bias)
-        p->k->fill_rows(out, j->bias, m, j->n);
-    run_sgemm(j, s->wide_a, stored_columns(j), s->wide_b, out,
-              j->add || j->bias);
+    run_biased(p, j, s->wide_a, s->wide_b, out);
     if (!j->out_fp32)
         p->k->cast_down(j->out, out, m * n);
 }

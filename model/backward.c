@@ -191,8 +191,7 @@ static int attention_backward(struct back *b, int i)
     weight_gradient(b, layer_at(i, PROJ_W), l->att, d, H, C);
     report(b, layer_at(i, PROJ_W));
 
-    struct attention a =
-        state_attention(m, job->batch, job->tokens, b->step, i);
+    struct attention a = state_attention(m, b->step, i);
     if (job->pieces && pieces_backward(m, l, m->dwide, m->datt, &a))
         return -1;
     if (!job->pieces)
@@ -225,7 +224,7 @@ static int embed_backward(struct back *b)
     struct model *m = b->m;
     const struct model_job *job = &m->job;
     struct mask mask = layers_mask(job, b->step, 0, SITE_EMBED);
-    int T = whole_tokens(m, job->tokens);
+    int T = whole_tokens(m);
     size_t used = (size_t)T * job->config.channels;
     size_t all = m->off[2] - m->off[1];
     float *dwte = grad_at(m, 0), *dwpe = grad_at(m, 1);

@@ -96,14 +96,13 @@ struct mask state_mask(const struct model *m, const struct model_step *step,
     return mask;
 }
 
-// Attention over B sequences of T tokens, of the heads that this worker has.
-struct attention state_attention(const struct model *m, int B, int T,
+struct attention state_attention(const struct model *m,
                                  const struct model_step *step, int layer)
 {
     const struct model_config *g = &m->job.config;
     struct part_share heads = part_heads(g);
-    return (struct attention){.B = B,
-                              .T = whole_tokens(m, T),
+    return (struct attention){.B = m->batch,
+                              .T = whole_tokens(m),
                               .C = m->width,
                               .NH = heads.n,
                               .mask = layers_mask(&m->job, step, layer,
@@ -115,11 +114,10 @@ struct attention state_attention(const struct model *m, int B, int T,
 
 // Computes all that backward needs of a layer, from ln_1's output.
 // Returns 0, or -1 after fail().
-static int fill_layer(struct model *m, int i, int B, int T,
-                      const struct model_step *step)
+static int fill_layer(struct model *m, int i, const struct model_step *step)
 {
     const struct layer *l = &m->layers[i];
-    struct attention a = state_attention(m, B, T, step, i);
+    struct attention a = state_attention(m, step, i);
     void *norm1 = norm_in(m, l->norm1), *norm2 = norm_in(m, l->norm2);
     if (rows_gather(m, norm1))
         return -1;
@@ -147,7 +145,7 @@ static int fill_layer(struct model *m, int i, int B, int T,
 int forward_again(struct model *m, int i, const struct model_step *step)
 {
     enter_layer(m, i);
-    return fill_layer(m, i, m->job.batch, m->job.tokens, step);
+    return fill_layer(m, i, step);
 }
 
 void norm_again(struct model *m)
@@ -159,20 +157,20 @@ void norm_again(struct model *m)
 
 // Writes the embeddings of m->x to the first layer's input. Returns 0, or -1
 // after fail().
-static int embed(struct model *m, int T, const struct model_step *step)
+static int embed(struct model *m, const struct model_step *step)
 {
     struct mask mask = state_mask(m, step, 0, SITE_EMBED);
     int C = m->job.config.channels;
     if (!m->sum) {
         m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), m->x,
-                    m->rows, whole_tokens(m, T), C, &mask);
+                    m->rows, whole_tokens(m), C, &mask);
         return 0;
     }
     m->k->embed_words(m->sum, weight_at(m, 0), m->x, m->words, m->rows, C);
     if (parts_join(m))
         return -1;
     m->k->embed_places(m->layers->in, m->sum + m->own_rows.first * (size_t)C,
-                       weight_at(m, 1), m->own_rows.n, whole_tokens(m, T), C,
+                       weight_at(m, 1), m->own_rows.n, whole_tokens(m), C,
                        &mask);
     return 0;
 }
@@ -209,19 +207,18 @@ static void gelu(struct model *m, int i)
     m->filled = NULL; // with recompute l->gelu is l->pre
 }
 
-int forward(struct model *m, const int32_t *x, int B, int T,
-            const struct model_step *step)
+int forward(struct model *m, const int32_t *x, const struct model_step *step)
 {
     struct span_lane *lane = step ? step->lane : NULL;
     if (is_first(m))
         m->ops->tokens(m, x, m->rows);
     if (((is_first(m) || is_last(m)) && block_take(m, 0, false)) ||
-        (is_first(m) && embed(m, T, step)) || block_take(m, m->from + 1, false))
+        (is_first(m) && embed(m, step)) || block_take(m, m->from + 1, false))
         return -1;
     enter_layer(m, m->from);
     for (int i = m->from; i < m->to; i++) {
         span_begin(lane, SPAN_FORWARD, part_layer(&m->job.config, i));
-        if (fill_layer(m, i, B, T, step))
+        if (fill_layer(m, i, step))
             return -1;
         gelu(m, i);
         if (linear_branch(m, m->layers[i].gelu, layer_at(i, OUT_W), m->inner) ||

@@ -50,7 +50,9 @@ static void layout_tables(struct model *m, struct arena *a)
     m->ends = arena_alloc(a, slots, sizeof *m->ends);
     m->inputs = arena_alloc(a, job->inputs, sizeof *m->inputs);
     m->edges = arena_alloc(a, at_least_one(job->edges), sizeof *m->edges);
-    pieces_tables(m, a);
+    if (job->pieces)
+        m->lengths =
+            arena_alloc(a, 2 * (size_t)job->pieces->n, sizeof *m->lengths);
 }
 
 static void alloc_layer(const struct model *m, struct arena *a, struct layer *l,
@@ -81,6 +83,17 @@ static void alloc_layer(const struct model *m, struct arena *a, struct layer *l,
     l->rstd2 = arena_floats(a, own);
 }
 
+// The number of layers of the largest chunk.
+static int largest_chunk(const struct model_config *c)
+{
+    int most = 0, from, to;
+    for (int k = 0; k < part_chunks(c); k++) {
+        part_chunk(c, k, &from, &to);
+        most = to - from > most ? to - from : most;
+    }
+    return most;
+}
+
 // Lays out an activation slot: its layers, and the residual stream after the
 // last one, which it returns. A slot holds one chunk at a time, so all chunks
 // share its memory. With recompute each layer has only its `in`, and all layers
@@ -93,7 +106,7 @@ static void *layout_slot(const struct model *m, struct arena *a, int slot,
     const struct model_config *g = &job->config;
     size_t n = m->own_rows.n * (size_t)g->channels;
     struct layer l = *shared;
-    for (int k = 0; k < part_largest(g); k++) { // layer k of each chunk
+    for (int k = 0; k < largest_chunk(g); k++) { // layer k of each chunk
         if ((slot == 0 && k == 0) || (job->train && !job->recompute))
             alloc_layer(m, a, &l, size);
         else if (job->train)
@@ -179,6 +192,8 @@ static void layout(struct model *m, struct arena *tables, struct arena *tensors)
         job->config.channels / job->config.heads * part_heads(&job->config).n;
     m->inner = part_inner(&job->config).n;
     m->words = (struct words){words.first, words.n};
+    m->batch = job->batch;
+    m->tokens = job->tokens;
     m->rows = (size_t)job->batch * job->tokens;
     m->own_rows = layers_rows(job, m->rows);
     bool copied = job->precision != DTYPE_F32 && !job->lent_weights;

@@ -97,18 +97,16 @@ static int check_weights(const struct model_job *job)
     return rc;
 }
 
+// Checks the tokens or targets of a pass.
 static int check_tokens(const struct model *m, const char *what,
-                        const int32_t *x, int B, int T)
+                        const int32_t *x)
 {
     int V = m->job.config.vocab;
-    for (int b = 0; b < B; b++)
-        for (int t = 0; t < T; t++) {
-            int32_t token = x[(size_t)b * T + t];
-            if (token < 0 || token >= V)
-                return fail("model: %s %d at row %d, position %d is outside "
-                            "the vocabulary of %d",
-                            what, token, b, t, V);
-        }
+    for (size_t i = 0; i < m->rows; i++)
+        if (x[i] < 0 || x[i] >= V)
+            return fail("model: %s %d at row %zu, position %zu is outside the "
+                        "vocabulary of %d",
+                        what, x[i], i / m->tokens, i % m->tokens, V);
     return 0;
 }
 
@@ -200,16 +198,22 @@ void model_params_changed(struct model *m)
 
 // ---- passes
 
-// Sets the layers, the buffers and the rows of a pass.
-static void begin_pass(struct model *m, const struct model_pass *p, size_t rows)
+static const struct model_pass whole; // all members are 0
+
+// Sets the layers, the buffers and the rows of a pass over B sequences of T
+// tokens.
+static void begin_pass(struct model *m, const struct model_pass *p, int B,
+                       int T)
 {
     const struct model_job *job = &m->job;
     CHECK(p->chunk >= 0 && p->chunk < part_chunks(&job->config));
     CHECK(p->slot >= 0 && p->slot < at_least_one(job->slots));
     CHECK(p->input >= 0 && p->input < at_least_one(job->inputs));
     CHECK(p->edge >= 0 && p->edge < at_least_one(job->edges));
-    m->rows = rows;
-    m->own_rows = layers_rows(job, rows);
+    m->batch = B;
+    m->tokens = T;
+    m->rows = (size_t)B * T;
+    m->own_rows = layers_rows(job, m->rows);
     m->slot = p->slot;
     m->layers = m->all_layers + (size_t)p->slot * job->config.layers;
     m->last = m->ends[p->slot];
@@ -224,14 +228,13 @@ static void begin_pass(struct model *m, const struct model_pass *p, size_t rows)
 int model_forward(struct model *m, const struct model_step *s,
                   const struct model_pass *p)
 {
-    int B = m->job.batch, T = m->job.tokens;
     CHECK(m->job.train);
-    begin_pass(m, p, (size_t)B * T);
-    if (is_first(m) && check_tokens(m, "token", s->x, B, T) < 0)
+    begin_pass(m, p, m->job.batch, m->job.tokens);
+    if (is_first(m) && check_tokens(m, "token", s->x) < 0)
         return -1;
     span_begin(s->lane, SPAN_FORWARD, s->micro);
     int before = m->ops->begin(m);
-    int rc = forward(m, s->x, B, T, s);
+    int rc = forward(m, s->x, s);
     m->ops->end(m, before);
     span_end(s->lane);
     return rc;
@@ -267,10 +270,9 @@ static int read_loss(struct model *m, float *loss)
 int model_backward(struct model *m, const struct model_step *s,
                    const struct model_pass *p, float *loss)
 {
-    int B = m->job.batch, T = m->job.tokens;
     float mean = 0;
-    begin_pass(m, p, (size_t)B * T);
-    if (is_last(m) && check_tokens(m, "target", s->y, B, T) < 0)
+    begin_pass(m, p, m->job.batch, m->job.tokens);
+    if (is_last(m) && check_tokens(m, "target", s->y) < 0)
         return -1;
     span_begin(s->lane, SPAN_BACKWARD, s->micro);
     int before = m->ops->begin(m);
@@ -292,7 +294,6 @@ int model_backward(struct model *m, const struct model_step *s,
 
 int model_train(struct model *m, const struct model_step *s, float *loss)
 {
-    const struct model_pass whole = {.slot = 0};
     return model_forward(m, s, &whole) || model_backward(m, s, &whole, loss)
                ? -1
                : 0;
@@ -324,15 +325,14 @@ static int give_ends(struct model *m)
 int model_eval_chunk(struct model *m, const struct model_pass *p,
                      const int32_t *x, const int32_t *y, int batch, float *loss)
 {
-    int T = m->job.tokens;
     float mean = 0;
     CHECK(batch > 0 && batch <= m->job.batch);
-    begin_pass(m, p, (size_t)batch * T);
-    if ((is_first(m) && check_tokens(m, "token", x, batch, T) < 0) ||
-        (is_last(m) && check_tokens(m, "target", y, batch, T) < 0))
+    begin_pass(m, p, batch, m->job.tokens);
+    if ((is_first(m) && check_tokens(m, "token", x) < 0) ||
+        (is_last(m) && check_tokens(m, "target", y) < 0))
         return -1;
     int before = m->ops->begin(m);
-    int rc = forward(m, x, batch, T, NULL);
+    int rc = forward(m, x, NULL);
     if (!rc && is_last(m)) {
         m->ops->targets(m, y, m->rows);
         rc = head(m, NULL) || read_loss(m, &mean) ? -1 : 0;
@@ -348,19 +348,17 @@ int model_eval_chunk(struct model *m, const struct model_pass *p,
 int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
                float *loss)
 {
-    const struct model_pass whole = {.slot = 0};
     return model_eval_chunk(m, &whole, x, y, batch, loss);
 }
 
 int model_logits(struct model *m, const int32_t *x, int n, float *logits)
 {
-    const struct model_pass whole = {.slot = 0};
     CHECK(n > 0 && n <= m->job.tokens && part_is_whole(&m->job.config));
-    begin_pass(m, &whole, (size_t)n);
-    if (check_tokens(m, "token", x, 1, n) < 0)
+    begin_pass(m, &whole, 1, n);
+    if (check_tokens(m, "token", x) < 0)
         return -1;
     int before = m->ops->begin(m);
-    int rc = forward(m, x, 1, n, NULL);
+    int rc = forward(m, x, NULL);
     if (!rc) {
         head_logits(m, (size_t)n - 1, 1, true);
         rc = m->ops->fetch(m, logits, m->logits,

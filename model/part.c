@@ -103,16 +103,6 @@ void part_chunk(const struct model_config *c, int chunk, int *from, int *to)
     *to = *from + c->part.layers[chunk];
 }
 
-int part_largest(const struct model_config *c)
-{
-    int most = 0, from, to;
-    for (int k = 0; k < part_chunks(c); k++) {
-        part_chunk(c, k, &from, &to);
-        most = to - from > most ? to - from : most;
-    }
-    return most;
-}
-
 int part_layer(const struct model_config *c, int layer)
 {
     int k = 0, from, to;

@@ -65,9 +65,6 @@ int part_tensor(const struct model_config *c, int i);
 int part_chunks(const struct model_config *c);
 void part_chunk(const struct model_config *c, int chunk, int *from, int *to);
 
-// The number of layers of the largest chunk.
-int part_largest(const struct model_config *c);
-
 // Share k of n things that `shares` shares divide evenly.
 struct part_share {
     int first, n;

@@ -112,13 +112,6 @@ static size_t keys_of(const struct model *m, int B, int g)
     return (size_t)B * layers_group(&m->job, g).own * 2 * own_width(m);
 }
 
-void pieces_tables(struct model *m, struct arena *a)
-{
-    const struct model_pieces *p = m->job.pieces;
-    m->lengths =
-        p ? arena_alloc(a, 2 * (size_t)p->n, sizeof *m->lengths) : NULL;
-}
-
 // How many numbers a buffer of keys and values has: in a ring those of any
 // group, else those of all.
 static size_t most_keys(const struct model *m)

@@ -8,9 +8,7 @@
 // sequence, or a run of one.
 int pieces_longest(const struct model_job *job);
 
-// Lays out the buffers of the exchanges, and what they need of the host's
-// tables.
-void pieces_tables(struct model *m, struct arena *a);
+// Lays out the buffers of the exchanges.
 void pieces_layout(struct model *m, struct arena *a);
 
 // The bytes of the largest vector that an exchange gives or takes.

@@ -58,7 +58,8 @@ struct model {
     const struct layer *filled;
 
     // Set at the beginning of a pass, as own_rows is:
-    size_t rows; // N
+    int batch, tokens; // B, T
+    size_t rows;       // N
     int slot;
     struct layer *layers; // (L) of the slot
     int from, to;         // the layers of the chunk: [from, to)
@@ -171,16 +172,15 @@ static inline const void *branch_bias(const struct model *m, int tensor)
     return m->sum ? weight_at(m, tensor) : late_bias(m, tensor);
 }
 
-// Tokens of whole sequences of which this worker has T; and the rows of all
-// workers in a pass.
-static inline int whole_tokens(const struct model *m, int T)
+// In a pass: tokens of whole sequences, and the rows of all workers that divide
+// these.
+static inline int whole_tokens(const struct model *m)
 {
-    return m->job.pieces ? m->job.pieces->tokens : T;
+    return m->job.pieces ? m->job.pieces->tokens : m->tokens;
 }
 static inline size_t whole_rows(const struct model *m)
 {
-    const struct model_pieces *p = m->job.pieces;
-    return p ? m->rows / m->job.tokens * (size_t)p->tokens : m->rows;
+    return (size_t)m->batch * whole_tokens(m);
 }
 
 // Whether each worker has only its own rows between the products.
@@ -240,19 +240,19 @@ static inline int branch_join(struct model *m)
     return 0;
 }
 
-// forward.c: computes the pass's layers for B sequences of T tokens; the
-// model's first layers read the tokens x. Writes the residual stream after the
-// layers to m->last and, if they end the model, ln_f's output to m->norm. With
-// step NULL there is no dropout. Returns 0, or -1 after fail().
-int forward(struct model *m, const int32_t *x, int B, int T,
-            const struct model_step *step);
+// forward.c: computes the pass's layers; the model's first layers read the
+// tokens x. Writes the residual stream after the layers to m->last and, if they
+// end the model, ln_f's output to m->norm. With step NULL there is no dropout.
+// Returns 0, or -1 after fail().
+int forward(struct model *m, const int32_t *x, const struct model_step *step);
 
 // forward.c: dropout's mask at a site of this worker's rows.
 struct mask state_mask(const struct model *m, const struct model_step *step,
                        int layer, enum site site);
 
-// forward.c: the input of a layer's attention for B sequences of T tokens.
-struct attention state_attention(const struct model *m, int B, int T,
+// forward.c: the input of a layer's attention, of the heads that this worker
+// has.
+struct attention state_attention(const struct model *m,
                                  const struct model_step *step, int layer);
 
 // forward.c: computes ln_f's output from m->last again, into m->norm.

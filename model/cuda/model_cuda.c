@@ -316,8 +316,7 @@ static int open_dnn(struct model *m)
     const struct model_job *job = &m->job;
     struct gpu *g = m->own;
     const struct layer *l = &m->all_layers[0];
-    struct attention shape =
-        state_attention(m, job->batch, job->tokens, NULL, 0);
+    struct attention shape = state_attention(m, NULL, 0);
     if (dnn_attention_open(&g->kernels.dnn, g->dev, job->precision, &shape,
                            job->train))
         return -1;

@@ -2,8 +2,8 @@
 // reference.
 //
 // vector_loops.h has the loops, for vectors of LANES floats. vector_avx2.c,
-// vector_avx512.c, vector_neon.c and this file define such a vector and its
-// operations. In this file a vector is a single float.
+// vector_avx512.c, vector_neon.c and this file define how such a vector is
+// loaded and stored. In this file it is a single float.
 
 #include "device/vector.h"
 
@@ -22,16 +22,6 @@ static inline float load(const void *src, enum dtype type, size_t i)
 static inline void store(void *dst, enum dtype type, size_t i, float v)
 {
     vector_store_one(dst, type, i, v);
-}
-
-static inline float add(float a, float b)
-{
-    return a + b;
-}
-
-static inline float scale_by(float a, float b)
-{
-    return a * b;
 }
 
 #define VECTOR_OPS  vector_scalar

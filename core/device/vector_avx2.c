@@ -44,16 +44,6 @@ static inline void store(void *dst, enum dtype type, size_t i, __m256 v)
     _mm_storeu_si128((__m128i *)((uint16_t *)dst + i), h);
 }
 
-static inline __m256 add(__m256 a, __m256 b)
-{
-    return _mm256_add_ps(a, b);
-}
-
-static inline __m256 scale_by(__m256 a, float b)
-{
-    return _mm256_mul_ps(a, _mm256_set1_ps(b));
-}
-
 #define VECTOR_OPS  vector_avx2
 #define VECTOR_NAME "avx2"
 #include "device/vector_loops.h"

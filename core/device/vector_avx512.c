@@ -43,16 +43,6 @@ static inline void store(void *dst, enum dtype type, size_t i, __m512 v)
     _mm256_storeu_si256((__m256i *)((uint16_t *)dst + i), h);
 }
 
-static inline __m512 add(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(a, b);
-}
-
-static inline __m512 scale_by(__m512 a, float b)
-{
-    return _mm512_mul_ps(a, _mm512_set1_ps(b));
-}
-
 #define VECTOR_OPS  vector_avx512
 #define VECTOR_NAME "avx512"
 #include "device/vector_loops.h"

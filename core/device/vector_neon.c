@@ -32,19 +32,9 @@ static inline void store(void *dst, enum dtype type, size_t i, float32x4_t v)
         vst1q_f32((float *)dst + i, v);
         return;
     }
-    uint16x4_t h = type == DTYPE_F16 ? vreinterpret_u16_f16(vcvt_f16_f32(v))
-                                     : to_bf16(v);
+    uint16x4_t h =
+        type == DTYPE_F16 ? vreinterpret_u16_f16(vcvt_f16_f32(v)) : to_bf16(v);
     vst1_u16((uint16_t *)dst + i, h);
-}
-
-static inline float32x4_t add(float32x4_t a, float32x4_t b)
-{
-    return vaddq_f32(a, b);
-}
-
-static inline float32x4_t scale_by(float32x4_t a, float b)
-{
-    return vmulq_n_f32(a, b);
 }
 
 #define VECTOR_OPS  vector_neon

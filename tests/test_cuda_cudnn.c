@@ -382,6 +382,7 @@ int main(int argc, char **argv)
         small = true;
         tokens = 32;
     }
+    now.dev = gpu;
     now.queue = device_handle(gpu, DEVICE_COMPUTE);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_ours),

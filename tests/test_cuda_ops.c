@@ -485,6 +485,7 @@ int main(int argc, char **argv)
         print_message("skipped: %s\n", fail_message());
         return TEST_SKIPPED;
     }
+    now.dev = gpu;
     now.queue = device_handle(gpu, DEVICE_COMPUTE);
     cuda_begin(&now);
     const struct CMUnitTest tests[] = {

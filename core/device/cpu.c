@@ -18,12 +18,6 @@ struct block { // shared memory that is not freed yet
     struct block *next;
 };
 
-static int cpu_open(struct device *d)
-{
-    (void)d;
-    return 0;
-}
-
 static void *cpu_alloc(struct device *d, size_t n, size_t size)
 {
     (void)d;
@@ -120,43 +114,11 @@ static int cpu_add_into_wire(struct device *d, enum device_queue q, void *wire,
     return 0;
 }
 
-static int cpu_event_open(struct device *d, struct device_event *e, bool timed)
-{
-    (void)d, (void)timed;
-    *e = (struct device_event){0};
-    return 0;
-}
-
-static void cpu_event_close(struct device *d, struct device_event *e)
-{
-    (void)d;
-    *e = (struct device_event){0};
-}
-
 static int cpu_record(struct device *d, struct device_event *e,
                       enum device_queue q)
 {
     (void)d, (void)q;
     e->ns = now_ns();
-    return 0;
-}
-
-static int cpu_follow(struct device *d, enum device_queue q,
-                      const struct device_event *e)
-{
-    (void)d, (void)q, (void)e;
-    return 0;
-}
-
-static int cpu_reached(struct device *d, const struct device_event *e)
-{
-    (void)d, (void)e;
-    return 1;
-}
-
-static int cpu_wait(struct device *d, const struct device_event *e)
-{
-    (void)d, (void)e;
     return 0;
 }
 
@@ -166,18 +128,6 @@ static int cpu_between(struct device *d, const struct device_event *from,
     (void)d;
     *ns = to->ns - from->ns;
     return 0;
-}
-
-static int cpu_finish(struct device *d)
-{
-    (void)d;
-    return 0;
-}
-
-static void *cpu_handle(struct device *d, enum device_queue q)
-{
-    (void)d, (void)q;
-    return NULL;
 }
 
 static void cpu_identity(const struct device *d, unsigned char id[DEVICE_ID])
@@ -192,7 +142,6 @@ static void cpu_identity(const struct device *d, unsigned char id[DEVICE_ID])
 const struct device_ops device_cpu = {
     .name = "cpu",
     .host = true,
-    .open = cpu_open,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .alloc_shared = cpu_alloc_shared,
@@ -203,15 +152,8 @@ const struct device_ops device_cpu = {
     .cast = cpu_cast,
     .add = cpu_add,
     .add_into_wire = cpu_add_into_wire,
-    .event_open = cpu_event_open,
-    .event_close = cpu_event_close,
     .record = cpu_record,
-    .follow = cpu_follow,
-    .reached = cpu_reached,
-    .wait = cpu_wait,
     .between = cpu_between,
-    .finish = cpu_finish,
-    .handle = cpu_handle,
     .identity = cpu_identity,
     .close = cpu_close,
 };

@@ -17,7 +17,6 @@
 struct cuda {
     cudaStream_t streams[DEVICE_QUEUES];
     struct cudaDeviceProp prop;
-    double bandwidth;
 };
 
 void cuda_check(int status, const char *file, int line, const char *call)
@@ -48,17 +47,6 @@ static int count_devices(int *count)
     return 0;
 }
 
-// Memory moves two bits on each wire in each clock cycle (double data rate).
-// The bus width is in bits, the clock in kHz.
-static double rated_bandwidth(int device)
-{
-    int khz = 0, bits = 0;
-    if (cudaDeviceGetAttribute(&khz, cudaDevAttrMemoryClockRate, device) ||
-        cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device))
-        return 0;
-    return 2.0 * khz * 1e3 * bits / 8;
-}
-
 static int cuda_open(struct device *d)
 {
     int count = 0, device;
@@ -76,7 +64,6 @@ static int cuda_open(struct device *d)
         return fail("device=cuda: GPU %d of %d: %s", device, count,
                     cudaGetErrorString(status));
     d->nth = device;
-    c->bandwidth = rated_bandwidth(device);
     // Communication has priority: a bucket that is sent should not wait for
     // backward.
     int low = 0, high = 0;
@@ -170,28 +157,6 @@ static int cuda_copy(struct device *d, enum device_queue q, void *dst,
     return 0;
 }
 
-static int cuda_cast_on(struct device *d, enum device_queue q, void *dst,
-                        enum dtype to, const void *src, enum dtype from,
-                        float scale, size_t n)
-{
-    cuda_cast(stream_of(d, q), dst, to, src, from, scale, n);
-    return 0;
-}
-
-static int cuda_add_on(struct device *d, enum device_queue q, void *dst,
-                       const void *src, enum dtype from, size_t n)
-{
-    cuda_add(stream_of(d, q), dst, src, from, n);
-    return 0;
-}
-
-static int cuda_add_wire(struct device *d, enum device_queue q, void *wire,
-                         enum dtype type, const float *acc, size_t n)
-{
-    cuda_add_into_wire(stream_of(d, q), wire, type, acc, n);
-    return 0;
-}
-
 static int cuda_event_open(struct device *d, struct device_event *e, bool timed)
 {
     (void)d;
@@ -203,7 +168,7 @@ static int cuda_event_open(struct device *d, struct device_event *e, bool timed)
         cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync);
     if (status != cudaSuccess)
         return fail("device=cuda: event: %s", cudaGetErrorString(status));
-    *e = (struct device_event){.handle = event};
+    e->handle = event;
     return 0;
 }
 
@@ -212,7 +177,6 @@ static void cuda_event_close(struct device *d, struct device_event *e)
     (void)d;
     if (e->handle)
         CU(cudaEventDestroy(e->handle));
-    *e = (struct device_event){0};
 }
 
 static int cuda_record(struct device *d, struct device_event *e,
@@ -295,10 +259,15 @@ const char *cuda_name(const struct device *d)
     return c->prop.name;
 }
 
+// Memory moves two bits on each wire in each clock cycle (double data rate).
+// The bus width is in bits, the clock in kHz.
 double cuda_bandwidth(const struct device *d)
 {
-    const struct cuda *c = d->state;
-    return c->bandwidth;
+    int khz = 0, bits = 0;
+    if (cudaDeviceGetAttribute(&khz, cudaDevAttrMemoryClockRate, d->nth) ||
+        cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, d->nth))
+        return 0;
+    return 2.0 * khz * 1e3 * bits / 8;
 }
 
 static void cuda_identity(const struct device *d, unsigned char id[DEVICE_ID])
@@ -315,9 +284,9 @@ const struct device_ops device_cuda = {
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
     .copy = cuda_copy,
-    .cast = cuda_cast_on,
-    .add = cuda_add_on,
-    .add_into_wire = cuda_add_wire,
+    .cast = cuda_cast,
+    .add = cuda_add,
+    .add_into_wire = cuda_add_into_wire,
     .event_open = cuda_event_open,
     .event_close = cuda_event_close,
     .record = cuda_record,

@@ -1,7 +1,6 @@
 // cuda.h - the table of the CUDA device, and its kernels as plain functions.
 //
-// Only files that are built with CUDA call these. Kernels take the queue that
-// device_handle() gives. The calls start kernels, and do not wait for them.
+// Only files that are built with CUDA call these.
 
 #pragma once
 
@@ -30,14 +29,13 @@ int cuda_multiprocessors(const struct device *d);
 const char *cuda_name(const struct device *d);
 double cuda_bandwidth(const struct device *d);
 
-// The kernels of device_cast_on(), device_add_on() and device_add_into_wire()
-// (device.h), in cuda_kernels.cu.
-void cuda_cast(void *queue, void *dst, enum dtype to, const void *src,
-               enum dtype from, float scale, size_t n);
-void cuda_add(void *queue, void *dst, const void *src, enum dtype from,
-              size_t n);
-void cuda_add_into_wire(void *queue, void *wire, enum dtype type,
-                        const float *acc, size_t n);
+// Of the table, in cuda_kernels.cu.
+int cuda_cast(struct device *d, enum device_queue q, void *dst, enum dtype to,
+              const void *src, enum dtype from, float scale, size_t n);
+int cuda_add(struct device *d, enum device_queue q, void *dst, const void *src,
+             enum dtype from, size_t n);
+int cuda_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                       enum dtype type, const float *acc, size_t n);
 
 #ifdef __cplusplus
 }

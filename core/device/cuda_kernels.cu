@@ -33,12 +33,12 @@ __global__ void add_into_wire_kernel(T *wire, const float *acc, size_t n)
         wire[i] = store<T>(acc[i] + load(wire[i]));
 }
 
-void cuda_cast(void *queue, void *dst, enum dtype to, const void *src,
-               enum dtype from, float scale, size_t n)
+int cuda_cast(struct device *d, enum device_queue q, void *dst, enum dtype to,
+              const void *src, enum dtype from, float scale, size_t n)
 {
-    cudaStream_t s = (cudaStream_t)queue;
+    cudaStream_t s = (cudaStream_t)d->ops->handle(d, q);
     if (n == 0 || (dst == src && to == from && scale == 1.0f))
-        return;
+        return 0;
     by_format(to, [=](auto t) {
         by_format(from, [=](auto f) {
             typedef decltype(t) To;
@@ -48,14 +48,15 @@ void cuda_cast(void *queue, void *dst, enum dtype to, const void *src,
         });
     });
     CU(cudaGetLastError());
+    return 0;
 }
 
-void cuda_add(void *queue, void *dst, const void *src, enum dtype from,
-              size_t n)
+int cuda_add(struct device *d, enum device_queue q, void *dst, const void *src,
+             enum dtype from, size_t n)
 {
-    cudaStream_t s = (cudaStream_t)queue;
+    cudaStream_t s = (cudaStream_t)d->ops->handle(d, q);
     if (n == 0)
-        return;
+        return 0;
     if (from == DTYPE_F64)
         add_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
             (double *)dst, (const double *)src, n);
@@ -65,17 +66,19 @@ void cuda_add(void *queue, void *dst, const void *src, enum dtype from,
                 (float *)dst, (const decltype(f) *)src, n);
         });
     CU(cudaGetLastError());
+    return 0;
 }
 
-void cuda_add_into_wire(void *queue, void *wire, enum dtype type,
-                        const float *acc, size_t n)
+int cuda_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                       enum dtype type, const float *acc, size_t n)
 {
-    cudaStream_t s = (cudaStream_t)queue;
+    cudaStream_t s = (cudaStream_t)d->ops->handle(d, q);
     if (n == 0)
-        return;
+        return 0;
     by_format(type, [=](auto t) {
         add_into_wire_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
             (decltype(t) *)wire, acc, n);
     });
     CU(cudaGetLastError());
+    return 0;
 }

@@ -29,7 +29,7 @@ int device_open_nth(struct device **out, const char *name, int nth)
             return -1;
         d->ops = table[i];
         d->nth = nth;
-        if (d->ops->open(d)) {
+        if (d->ops->open && d->ops->open(d)) {
             device_close(&d);
             return -1;
         }
@@ -119,11 +119,16 @@ int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
     return d->ops->add_into_wire(d, q, wire, type, acc, n);
 }
 
+int device_finish(struct device *d)
+{
+    return d->ops->finish ? d->ops->finish(d) : 0;
+}
+
 int device_copy(struct device *d, void *dst, const void *src, size_t bytes)
 {
     if (d->ops->copy(d, DEVICE_COMPUTE, dst, src, bytes))
         return -1;
-    return d->ops->finish(d);
+    return device_finish(d);
 }
 
 int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
@@ -132,19 +137,27 @@ int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
     return d->ops->cast(d, DEVICE_COMPUTE, dst, to, src, from, 1, n);
 }
 
+static int event_open(struct device *d, struct device_event *e, bool timed)
+{
+    *e = (struct device_event){0};
+    return d->ops->event_open ? d->ops->event_open(d, e, timed) : 0;
+}
+
 int device_event_open(struct device *d, struct device_event *e)
 {
-    return d->ops->event_open(d, e, false);
+    return event_open(d, e, false);
 }
 
 int device_event_open_timed(struct device *d, struct device_event *e)
 {
-    return d->ops->event_open(d, e, true);
+    return event_open(d, e, true);
 }
 
 void device_event_close(struct device *d, struct device_event *e)
 {
-    d->ops->event_close(d, e);
+    if (d->ops->event_close)
+        d->ops->event_close(d, e);
+    *e = (struct device_event){0};
 }
 
 int device_record(struct device *d, struct device_event *e, enum device_queue q)
@@ -155,17 +168,17 @@ int device_record(struct device *d, struct device_event *e, enum device_queue q)
 int device_follow(struct device *d, enum device_queue q,
                   const struct device_event *e)
 {
-    return d->ops->follow(d, q, e);
+    return d->ops->follow ? d->ops->follow(d, q, e) : 0;
 }
 
 int device_reached(struct device *d, const struct device_event *e)
 {
-    return d->ops->reached(d, e);
+    return d->ops->reached ? d->ops->reached(d, e) : 1;
 }
 
 int device_wait(struct device *d, const struct device_event *e)
 {
-    return d->ops->wait(d, e);
+    return d->ops->wait ? d->ops->wait(d, e) : 0;
 }
 
 int device_between(struct device *d, const struct device_event *from,
@@ -174,21 +187,16 @@ int device_between(struct device *d, const struct device_event *from,
     return d->ops->between(d, from, to, ns);
 }
 
-int device_finish(struct device *d)
-{
-    return d->ops->finish(d);
-}
-
 int device_profile(struct device *d, bool on)
 {
     if (!d->ops->profile)
         return 0;
-    return d->ops->finish(d) || d->ops->profile(d, on) ? -1 : 0;
+    return device_finish(d) || d->ops->profile(d, on) ? -1 : 0;
 }
 
 void *device_handle(struct device *d, enum device_queue q)
 {
-    return d->ops->handle(d, q);
+    return d->ops->handle ? d->ops->handle(d, q) : NULL;
 }
 
 void device_identity(const struct device *d, unsigned char id[DEVICE_ID])

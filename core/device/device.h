@@ -47,7 +47,7 @@ struct device_event {
 struct device_ops {
     const char *name; // device=NAME
     bool host;        // its memory is the host's: the CPU may read it
-    int (*open)(struct device *d);
+    int (*open)(struct device *d); // optional
     void *(*alloc)(struct device *d, size_t n, size_t size);
     void (*free)(struct device *d, void *p);
     void *(*alloc_shared)(struct device *d, size_t n, size_t size); // optional
@@ -63,21 +63,22 @@ struct device_ops {
                const void *src, enum dtype from, size_t n);
     int (*add_into_wire)(struct device *d, enum device_queue q, void *wire,
                          enum dtype type, const float *acc, size_t n);
-    int (*event_open)(struct device *d, struct device_event *e, bool timed);
-    void (*event_close)(struct device *d, struct device_event *e);
     int (*record)(struct device *d, struct device_event *e,
                   enum device_queue q);
+    int (*between)(struct device *d, const struct device_event *from,
+                   const struct device_event *to, uint64_t *ns);
+    void (*identity)(const struct device *d, unsigned char id[DEVICE_ID]);
+    void (*close)(struct device *d); // optional; must accept zeroed state
+    // Only of a device with queues. event_open() gets a zeroed event.
+    int (*event_open)(struct device *d, struct device_event *e, bool timed);
+    void (*event_close)(struct device *d, struct device_event *e);
     int (*follow)(struct device *d, enum device_queue q,
                   const struct device_event *e);
     int (*reached)(struct device *d, const struct device_event *e);
     int (*wait)(struct device *d, const struct device_event *e);
-    int (*between)(struct device *d, const struct device_event *from,
-                   const struct device_event *to, uint64_t *ns);
     int (*finish)(struct device *d);
-    int (*profile)(struct device *d, bool on); // optional
+    int (*profile)(struct device *d, bool on);
     void *(*handle)(struct device *d, enum device_queue q);
-    void (*identity)(const struct device *d, unsigned char id[DEVICE_ID]);
-    void (*close)(struct device *d); // optional; must accept zeroed state
 };
 
 struct device {

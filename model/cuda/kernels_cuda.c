@@ -46,7 +46,7 @@ static void sum_rows(float *out, const void *in, size_t rows, int C, bool add,
 static void cast_down(void *out, const float *in, size_t n)
 {
     const struct cuda_model *m = cuda_current();
-    cuda_cast(m->queue, out, m->format, in, DTYPE_F32, 1, n);
+    cuda_cast(m->dev, DEVICE_COMPUTE, out, m->format, in, DTYPE_F32, 1, n);
 }
 
 static void zero(float *v, size_t n)

@@ -51,7 +51,8 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
 // current.c: what the table's operations know of the model for which the
 // calling thread works, from cuda_begin() to cuda_end(); *m is borrowed.
 struct cuda_model {
-    void *queue;
+    struct device *dev;
+    void *queue; // its compute queue
     enum dtype format;
     bool tf32;     // products of attention in fp32 round their factors to TF32
     size_t stride; // between rows of logits, in numbers: a multiple of 4

@@ -349,7 +349,8 @@ static int gpu_open(struct model *m)
     m->k = &kernels_cuda;
     g->dev = job->dev;
     g->kernels =
-        (struct cuda_model){.queue = device_handle(job->dev, DEVICE_COMPUTE),
+        (struct cuda_model){.dev = job->dev,
+                            .queue = device_handle(job->dev, DEVICE_COMPUTE),
                             .format = job->precision,
                             .tf32 =
                                 job->tf32 && cuda_capability(job->dev) >= 80};

@@ -1,7 +1,6 @@
 // test_layered.c - LARS and LAMB equal the numbers of tests/oracle/layered.py,
 // with any number of threads, and a 16-bit copy follows.
 
-#include "optim/layered.h"
 #include "optim/rule.h"
 
 #include "base/base.h"
@@ -96,7 +95,6 @@ static void rules_equal_the_formulas(void **state)
     double golden[KEPT];
     for (int i = 0; i < 3; i++) {
         struct optim_config c = config_of(i);
-        assert_true(layered_is(&c));
         assert_int_equal(optim_slots(&c), i == 0 ? 1 : i == 1 ? 0 : 2);
         run(&c, p, copy);
         read_golden(rules[i].name, golden);

@@ -10,7 +10,7 @@ lockstep_test(optim LINKS rule OpenMP::OpenMP_C)
 
 # The rules for whole vectors on a device, which only workers use.
 set(rule_files core/optim/rule.c core/optim/rule_cpu.c core/optim/segment.c
-    core/optim/layered.c core/optim/offload.c)
+    core/optim/offload.c)
 set(rule_cuda_files core/optim/rule_cuda.c core/optim/rule_kernels.cu)
 if(CUDA_BUILT)
   list(APPEND rule_files ${rule_cuda_files})

@@ -290,8 +290,7 @@ int offload_take(struct offload *o, float *const *slots, size_t at,
                  bool changes, size_t *n, float **own)
 {
     if (!o) {
-        for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
-            own[i] = slots[i] ? slots[i] + at : NULL;
+        optim_slots_at(slots, at, own);
         return 0;
     }
     size_t piece = at / o->length, in = at % o->length;

@@ -11,7 +11,6 @@
 #include "base/clones.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 static bool is_adam(uint32_t kind)
 {
@@ -36,19 +35,27 @@ const char *optim_slot_name(const struct optim_config *c, int i)
     return i ? "exp_avg_sq" : "exp_avg";
 }
 
-// The constants for a piece with one weight decay. correct1 and correct2 are
-// the bias corrections of the step.
-struct rates {
-    float lr, decay, scale;
-    float beta1, beta2, correct1, correct2, eps; // adamw
-    float momentum;                              // sgd
-    bool frozen;                                 // adamw
-};
+struct optim_rates optim_rates_of(const struct optim_config *c, int step,
+                                  float lr, float scale)
+{
+    CHECK(step >= 1);
+    return (struct optim_rates){
+        .lr = lr,
+        .decay = c->weight_decay,
+        .scale = scale,
+        .beta1 = c->beta1,
+        .beta2 = c->beta2,
+        .eps = c->eps,
+        .momentum = c->momentum,
+        .correct1 = (float)(1 / (1 - pow((double)c->beta1, step))),
+        .correct2 = (float)(1 / (1 - pow((double)c->beta2, step))),
+    };
+}
 
 VECTOR_CLONES
 static void update_adamw(float *restrict p, float *restrict m,
                          float *restrict v, const float *restrict grads,
-                         size_t n, struct rates r)
+                         size_t n, struct optim_rates r)
 {
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
@@ -66,7 +73,7 @@ VECTOR_CLONES
 static void update_frozen(float *restrict p, float *restrict m,
                           const float *restrict v,
                           const float *restrict moments, size_t n,
-                          struct rates r)
+                          struct optim_rates r)
 {
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
@@ -80,7 +87,7 @@ static void update_frozen(float *restrict p, float *restrict m,
 VECTOR_CLONES
 static void update_momentum(float *restrict p, float *restrict u,
                             const float *restrict grads, size_t n,
-                            struct rates r)
+                            struct optim_rates r)
 {
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
@@ -91,7 +98,7 @@ static void update_momentum(float *restrict p, float *restrict u,
 
 VECTOR_CLONES
 static void update_sgd(float *restrict p, const float *restrict grads, size_t n,
-                       struct rates r)
+                       struct optim_rates r)
 {
 #pragma omp simd
     for (size_t i = 0; i < n; i++)
@@ -100,7 +107,7 @@ static void update_sgd(float *restrict p, const float *restrict grads, size_t n,
 
 static void update_run(const struct optim_config *c, float *params,
                        float *const *slots, const float *grads, size_t at,
-                       size_t n, struct rates r)
+                       size_t n, struct optim_rates r)
 {
     if (r.frozen)
         update_frozen(params + at, slots[0] + at, slots[1] + at, grads + at, n,
@@ -116,7 +123,7 @@ static void update_run(const struct optim_config *c, float *params,
 
 static void update_ranges(const struct optim_config *c, float *params,
                           float *const *slots, const float *grads, size_t off,
-                          size_t n, struct rates r)
+                          size_t n, struct optim_rates r)
 {
     size_t at = off, end = off + n;
     for (uint32_t k = 0; at < end; k++) {
@@ -146,18 +153,8 @@ void optim_update(const struct optim_config *c, float *params,
                   float *const *slots, const float *grads, size_t off, size_t n,
                   int step, float lr, float scale)
 {
-    CHECK(step >= 1);
-    const struct rates r = {
-        .lr = lr,
-        .scale = scale,
-        .beta1 = c->beta1,
-        .beta2 = c->beta2,
-        .eps = c->eps,
-        .momentum = c->momentum,
-        .correct1 = (float)(1 / (1 - pow((double)c->beta1, step))),
-        .correct2 = (float)(1 / (1 - pow((double)c->beta2, step))),
-    };
-    update_ranges(c, params, slots, grads, off, n, r);
+    update_ranges(c, params, slots, grads, off, n,
+                  optim_rates_of(c, step, lr, scale));
 }
 
 void optim_update_frozen(const struct optim_config *c, float *params,
@@ -165,10 +162,10 @@ void optim_update_frozen(const struct optim_config *c, float *params,
                          size_t n, float lr, float scale)
 {
     CHECK(c->kind == OPTIM_ADAMW);
-    const struct rates r = {.lr = lr,
-                            .scale = scale,
-                            .eps = c->eps,
-                            .frozen = true};
+    const struct optim_rates r = {.lr = lr,
+                                  .scale = scale,
+                                  .eps = c->eps,
+                                  .frozen = true};
     update_ranges(c, params, slots, moments, off, n, r);
 }
 

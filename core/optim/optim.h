@@ -8,7 +8,7 @@
 //            p = p - lr (m / (sqrt(v) + eps) + wd p)
 //     SGD    u = mu u + g;  p = p - lr (u + wd p)
 //            (decay decoupled, as in AdamW; momentum as in PyTorch)
-//     LARS, LAMB: optim/layered.h
+//     LARS, LAMB: optim/rule_cpu.c
 //
 // The state of an optimiser consists of vectors with the layout of the
 // parameters, called slots (AdamW: m, v; SGD: u if momentum > 0). The process
@@ -18,6 +18,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,26 @@ struct optim_config {
     uint32_t ndecay; // ranges that decay, ascending, disjoint
     struct optim_range decay[OPTIM_MAX_DECAY];
 };
+
+// The slots of the elements from `at` on, of a rule that may have fewer than
+// OPTIM_MAX_SLOTS: the others are NULL.
+static inline void optim_slots_at(float *const *slots, size_t at, float **own)
+{
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        own[i] = slots[i] ? slots[i] + at : NULL;
+}
+
+// The constants of an update of elements that have one weight decay.
+struct optim_rates {
+    float lr, decay, scale;
+    float beta1, beta2, correct1, correct2, eps; // adamw; correct: of the bias
+    float momentum;                              // sgd
+    bool frozen;                                 // adamw
+};
+
+// Those of a step, with the gradient scale * grads, where elements decay.
+struct optim_rates optim_rates_of(const struct optim_config *c, int step,
+                                  float lr, float scale);
 
 // The number of slots of a rule: 0, 1 or 2.
 int optim_slots(const struct optim_config *c);

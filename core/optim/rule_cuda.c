@@ -72,8 +72,7 @@ static int sum_again(struct rule *r, const float *grads,
                      const struct norm_parts *parts, size_t b)
 {
     struct state *s = r->state;
-    size_t off = b * RULE_BLOCK, left = r->n - off;
-    size_t n = left < RULE_BLOCK ? left : RULE_BLOCK;
+    size_t off = b * RULE_BLOCK, n = segment_piece(r->n, off, RULE_BLOCK);
     if (device_copy(r->dev, s->host_block, grads + off, n * sizeof *grads))
         return -1;
     segment_squares(s->host_block, off, n, parts, s->host_sums);
@@ -140,21 +139,12 @@ static int cuda_step(struct rule *r, float *params, const float *grads,
     const struct optim_config *c = r->config;
     struct state *s = r->state;
     void *queue = device_handle(r->dev, DEVICE_COMPUTE);
-    struct rule_rates rates = {
-        .lr = in->lr,
-        .decay = c->weight_decay,
-        .beta1 = c->beta1,
-        .beta2 = c->beta2,
-        .eps = c->eps,
-        .momentum = c->momentum,
-        .correct1 = (float)(1 / (1 - pow((double)c->beta1, in->step))),
-        .correct2 = (float)(1 / (1 - pow((double)c->beta2, in->step))),
-    };
     rule_cuda_squares(queue, s->sums, grads, r->n);
     if (in->parts ? decide_together(r, grads, in) : decide_alone(r, in))
         return -1;
-    rule_cuda_update(queue, c->kind, params, r->slots, grads, r->n, rates,
-                     s->decay, c->ndecay, s->verdict, in->copy);
+    rule_cuda_update(queue, c->kind, params, r->slots, grads, r->n,
+                     optim_rates_of(c, in->step, in->lr, in->scale), s->decay,
+                     c->ndecay, s->verdict, in->copy);
     if (!in->parts &&
         ((in->settle && in->settle(in->ctx)) || device_wait(r->dev, &s->known)))
         return -1;

@@ -16,13 +16,6 @@ struct rule_verdict {
     int skip;
 };
 
-// The numbers of an update that do not depend on the gradient.
-struct rule_rates {
-    float lr, decay; // decay: weight_decay of ranges that decay
-    float beta1, beta2, correct1, correct2, eps;
-    float momentum;
-};
-
 // sums[b] = sum of squares of block b of g[0..n). The functions here only queue
 // their kernels.
 void rule_cuda_squares(void *queue, double *sums, const float *g, size_t n);
@@ -32,10 +25,10 @@ void rule_cuda_decide(void *queue, struct rule_verdict *v, const double *sums,
                       size_t nblocks, float scale, float clip);
 
 // Updates p, its slots and its copy (unless that is NULL) from g in one pass,
-// as optim_update(). Does nothing if v->skip is set. `decay`: ndecay ranges on
-// the device, ascending.
+// as optim_update(). Does nothing if v->skip is set. The gradient's scale is
+// that of v. `decay`: ndecay ranges on the device, ascending.
 void rule_cuda_update(void *queue, uint32_t kind, float *p, float *const *slots,
-                      const float *g, size_t n, struct rule_rates rates,
+                      const float *g, size_t n, struct optim_rates rates,
                       const struct optim_range *decay, uint32_t ndecay,
                       const struct rule_verdict *v,
                       const struct half_copy *copy);

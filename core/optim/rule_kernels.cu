@@ -103,7 +103,7 @@ __device__ uint32_t find_range(const struct optim_range *decay, uint32_t n,
 struct adamw {
     static __device__ void apply(float *p, float *m, float *v, float grad,
                                  float scale, float decay,
-                                 const struct rule_rates &r)
+                                 const struct optim_rates &r)
     {
         float g = scale * grad;
         float mi = *m + (1.0f - r.beta1) * (g - *m);
@@ -118,7 +118,7 @@ struct adamw {
 struct momentum {
     static __device__ void apply(float *p, float *u, float *, float grad,
                                  float scale, float decay,
-                                 const struct rule_rates &r)
+                                 const struct optim_rates &r)
     {
         *u = r.momentum * *u + scale * grad;
         *p -= r.lr * (*u + decay * *p);
@@ -128,7 +128,7 @@ struct momentum {
 struct plain {
     static __device__ void apply(float *p, float *, float *, float grad,
                                  float scale, float decay,
-                                 const struct rule_rates &r)
+                                 const struct optim_rates &r)
     {
         *p -= r.lr * (scale * grad + decay * *p);
     }
@@ -138,7 +138,7 @@ struct plain {
 // chunk, and each thread searches on from there.
 template <typename Rule, int SLOTS, typename T>
 __global__ void update_kernel(float *p, float *m, float *v, const float *g,
-                              T *copy, size_t n, struct rule_rates r,
+                              T *copy, size_t n, struct optim_rates r,
                               const struct optim_range *decay, uint32_t ndecay,
                               const struct rule_verdict *verdict)
 {
@@ -188,7 +188,7 @@ void rule_cuda_decide(void *queue, struct rule_verdict *v, const double *sums,
 }
 
 void rule_cuda_update(void *queue, uint32_t kind, float *p, float *const *slots,
-                      const float *g, size_t n, struct rule_rates rates,
+                      const float *g, size_t n, struct optim_rates rates,
                       const struct optim_range *decay, uint32_t ndecay,
                       const struct rule_verdict *v,
                       const struct half_copy *copy)

@@ -15,12 +15,6 @@ size_t segment_blocks(size_t n)
     return (n + RULE_BLOCK - 1) / RULE_BLOCK;
 }
 
-// The length of the piece at `at`, if pieces have `most` elements.
-static size_t piece_len(size_t n, size_t at, size_t most)
-{
-    return n - at < most ? n - at : most;
-}
-
 // The index of the first of the ranges that ends after element `at`.
 static int first_behind(const struct norm_parts *parts, size_t at)
 {
@@ -64,7 +58,7 @@ void segment_squares(const float *grads, size_t off, size_t n,
     CHECK(off % RULE_BLOCK == 0 || n == 0);
 #pragma omp parallel for schedule(static)
     for (size_t at = 0; at < n; at += RULE_BLOCK) {
-        size_t from = off + at, to = from + piece_len(n, at, RULE_BLOCK);
+        size_t from = off + at, to = from + segment_piece(n, at, RULE_BLOCK);
         sums[from / RULE_BLOCK] = counted(grads + at, from, to, parts);
     }
 }
@@ -86,10 +80,9 @@ void segment_update(const struct optim_config *c, float *params,
 {
 #pragma omp parallel for schedule(static)
     for (size_t at = 0; at < n; at += PIECE) {
-        size_t from = off + at, len = piece_len(n, at, PIECE);
+        size_t from = off + at, len = segment_piece(n, at, PIECE);
         float *own[OPTIM_MAX_SLOTS];
-        for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
-            own[i] = slots[i] ? slots[i] + at : NULL;
+        optim_slots_at(slots, at, own);
         if (in->frozen)
             optim_update_frozen(c, params + at, own, grads + at, from, len,
                                 in->lr, scale);

@@ -18,6 +18,12 @@
 // Within a block, element i also belongs to partial sum i mod RULE_LANES
 // (optim_sum_squares()).
 
+// The length of the piece at `at` of n elements, if pieces have `most` of them.
+static inline size_t segment_piece(size_t n, size_t at, size_t most)
+{
+    return n - at < most ? n - at : most;
+}
+
 // The number of blocks of a vector of n elements.
 size_t segment_blocks(size_t n);
 

@@ -7,9 +7,8 @@
 #include "bench/workers.h"
 
 #include "base/base.h"
-#include "cluster/mpi.h"
+#include "cluster/cluster.h"
 #include "cluster/rendezvous.h"
-#include "cluster/zmq.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -32,7 +32,7 @@ install(FILES ${CMAKE_BINARY_DIR}/lockstep.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 foreach(header
     core/base/base.h core/base/half.h core/cluster/cluster.h core/cluster/rendezvous.h
-    core/cluster/zmq.h core/config/backends.h core/config/config.h
+    core/config/backends.h core/config/config.h
     core/config/compressors.def core/config/mesh.h core/config/settings.h
     core/device/device.h
     core/group/group.h core/message/message.h core/optim/optim.h

@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "cluster/cluster.h"
-#include "cluster/mpi.h"
 #include "config/key_parts.h"
 #include "config/keys.h"
 #include "ps_server/server.h"

@@ -6,7 +6,7 @@
 //     mpirun -n 3 test_allreduce absent   the last rank enters no barrier
 
 #include "allreduce/library_carriers.h"
-#include "cluster/mpi.h"
+#include "cluster/cluster.h"
 #include "sync/replicas.h"
 #include "tests/sync_cases.h"
 

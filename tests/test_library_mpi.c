@@ -9,7 +9,7 @@
 
 #include "allreduce/algorithm.h"
 #include "allreduce/library_carriers.h"
-#include "cluster/mpi.h"
+#include "cluster/cluster.h"
 #include "cluster/split.h"
 #include "tests/group_cases.h"
 

@@ -7,7 +7,8 @@
 // A server serves one world after the other. Rank 0 tells it when each begins.
 
 #include "base/base.h"
-#include "cluster/mpi.h"
+#include "cluster/cluster.h"
+#include "message/mpi_call.h"
 #include "ps_server/server.h"
 #include "ps_worker/ps_worker.h"
 #include "tests/sync_cases.h"

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "cluster/rendezvous.h"
-#include "cluster/zmq.h"
+#include "cluster/cluster.h"
 #include "message/auth.h"
 #include "message/connection.h"
 #include "message/curve.h"

@@ -9,7 +9,6 @@
 #include "cluster/cluster.h"
 #include "cluster/rendezvous.h"
 #include "cluster/split.h"
-#include "cluster/zmq.h"
 #include "config/backends.h"
 #include "config/mesh.h"
 #include "data/data.h"

@@ -4,8 +4,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "cluster/mpi.h"
-#include "cluster/zmq.h"
 #include "config/backends.h"
 #include "group/group.h"
 #include "homework/homework.h"

@@ -44,6 +44,30 @@ int cluster_allgather(struct cluster *c, const void *in, void *out,
     return c->ops->allgather(c, in, out, bytes);
 }
 
+char *cluster_gather(struct cluster *c, const void *in, size_t bytes,
+                     size_t *most)
+{
+    size_t world = (size_t)c->world, *sizes = mem_alloc(world, sizeof *sizes);
+    int rc = sizes ? cluster_allgather(c, &bytes, sizes, sizeof bytes) : -1;
+    *most = 0;
+    for (size_t r = 0; !rc && r < world; r++)
+        *most = sizes[r] > *most ? sizes[r] : *most;
+    mem_free(sizes);
+    if (rc)
+        return NULL;
+    char *mine = mem_alloc(1, *most), *all = mem_alloc(world, *most);
+    rc = mine && all ? 0 : -1;
+    if (!rc) {
+        memcpy(mine, in, bytes);
+        rc = cluster_allgather(c, mine, all, *most);
+    }
+    mem_free(mine);
+    if (!rc)
+        return all;
+    mem_free(all);
+    return NULL;
+}
+
 void cluster_let_cause_show(void)
 {
     sleep_ns(300000000);
@@ -101,22 +125,16 @@ int cluster_bcast(struct cluster *c, void *buf, size_t bytes)
     return rc;
 }
 
-// The length of the line at `text`, without its newline.
-static size_t line_len(const char *text)
-{
-    return strcspn(text, "\n");
-}
-
 // fail() with the first line in which rank r's text differs from rank 0's.
 static int report_difference(const struct cluster *c, const char *zero,
                              const char *other, int r)
 {
-    size_t a = line_len(zero), b = line_len(other);
+    size_t a = strcspn(zero, "\n"), b = strcspn(other, "\n");
     while (a == b && a > 0 && !memcmp(zero, other, a)) {
         zero += a + (zero[a] == '\n');
         other += b + (other[b] == '\n');
-        a = line_len(zero);
-        b = line_len(other);
+        a = strcspn(zero, "\n");
+        b = strcspn(other, "\n");
     }
     return fail("settings differ: rank %d has \"%.*s\", rank %d has \"%.*s\"",
                 cluster_job_rank(c->ranks, 0), (int)(a < 200 ? a : 200), zero,
@@ -125,28 +143,37 @@ static int report_difference(const struct cluster *c, const char *zero,
 
 int cluster_check_same(struct cluster *c, const char *settings)
 {
-    size_t len = strlen(settings) + 1, world = (size_t)c->world, most = 0;
-    size_t *lens = mem_alloc(world, sizeof *lens);
-    if (!lens)
-        return -1;
-    char *mine = NULL, *all = NULL;
-    int rc = cluster_allgather(c, &len, lens, sizeof len);
-    for (size_t r = 0; !rc && r < world; r++)
-        most = lens[r] > most ? lens[r] : most;
-    if (!rc) {
-        mine = mem_alloc(most, 1);
-        all = mem_alloc(world, most);
-        rc = mine && all ? 0 : -1;
-    }
-    if (!rc) {
-        memcpy(mine, settings, len);
-        rc = cluster_allgather(c, mine, all, most);
-    }
+    size_t most;
+    char *all = cluster_gather(c, settings, strlen(settings) + 1, &most);
+    int rc = all ? 0 : -1;
     for (int r = 1; !rc && r < c->world; r++)
         if (strcmp(all, all + (size_t)r * most))
             rc = report_difference(c, all, all + (size_t)r * most, r);
     mem_free(all);
-    mem_free(mine);
-    mem_free(lens);
     return rc;
 }
+
+// ---- a cluster of one
+
+static int local_open(struct cluster *c, const struct cluster_config *config)
+{
+    if (config->world != 1)
+        return fail("cluster: %d workers need mpi or zmq to find each other",
+                    config->world);
+    c->rank = 0;
+    c->world = 1;
+    return 0;
+}
+
+static int local_allgather(struct cluster *c, const void *in, void *out,
+                           size_t bytes)
+{
+    (void)c;
+    memcpy(out, in, bytes);
+    return 0;
+}
+
+const struct cluster_ops cluster_local = {
+    .open = local_open,
+    .allgather = local_allgather,
+};

@@ -47,7 +47,7 @@ struct cluster {
     void *state;
 };
 
-extern const struct cluster_ops cluster_local;
+extern const struct cluster_ops cluster_local, cluster_mpi, cluster_zmq;
 
 // A member's rank in the job, for messages. `ranks`: see struct cluster.
 static inline int cluster_job_rank(const int *ranks, int member)
@@ -86,6 +86,12 @@ int cluster_rendezvous(char out[CLUSTER_ENDPOINT]);
 // 0, or -1 after fail().
 int cluster_allgather(struct cluster *c, const void *in, void *out,
                       size_t bytes);
+
+// The same, for pieces that may differ in length: *most becomes the longest
+// one's bytes, and shorter pieces end in zeros. Returns the (world, *most)
+// bytes, which the caller frees with mem_free(); NULL after fail().
+char *cluster_gather(struct cluster *c, const void *in, size_t bytes,
+                     size_t *most);
 
 // Returns 0 when all workers have called it; -1 after fail().
 int cluster_barrier(struct cluster *c);

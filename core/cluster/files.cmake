@@ -1,5 +1,5 @@
 lockstep_library(cluster
-  FILES core/cluster/cluster.c core/cluster/launched.c core/cluster/single.c
+  FILES core/cluster/cluster.c core/cluster/launched.c
         core/cluster/split.c core/cluster/work.c
   LINKS base Threads::Threads)
 lockstep_library(cluster_virtual

@@ -5,10 +5,11 @@
 // deadline passes. A wait tests its requests and naps in between, since
 // MPI_Wait would keep a core busy.
 
-#include "cluster/mpi.h"
+#include "cluster/cluster.h"
 
 #include "base/base.h"
 #include "base/beat.h"
+#include "message/mpi_call.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -76,26 +77,17 @@ static int test(struct cluster *c)
     return open;
 }
 
-static void give_up(struct cluster *c)
-{
-    struct group *g = c->state;
-    for (int i = 0; i < 2 * c->world; i++) {
-        if (g->requests[i] == MPI_REQUEST_NULL)
-            continue;
-        MPI(MPI_Cancel(&g->requests[i]));
-        MPI(MPI_Request_free(&g->requests[i]));
-    }
-}
-
 static int await(struct cluster *c)
 {
+    struct group *g = c->state;
     char who[256];
     uint64_t start = now_ns();
     double said = 0;
     while (test(c) > 0) {
         double s = (double)(now_ns() - start) * 1e-9;
         if (s >= c->timeout_s) {
-            give_up(c);
+            for (int i = 0; i < 2 * c->world; i++)
+                mpi_give_up(&g->requests[i]);
             return fail("cluster: %s of %d did not come within %g s",
                         missing(c, who, sizeof who), c->world, c->timeout_s);
         }

@@ -51,56 +51,41 @@ struct rendezvous {
 
 // ---- messages
 
-static void put32(uint8_t *p, uint32_t v)
-{
-    v = htole32(v);
-    memcpy(p, &v, 4);
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-    v = htole64(v);
-    memcpy(p, &v, 8);
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-    uint32_t v;
-    memcpy(&v, p, 4);
-    return le32toh(v);
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return le64toh(v);
-}
+// A head as it travels, little-endian.
+struct wire {
+    uint32_t magic, version_kind, rank, world, timeout_ms, unused;
+    uint64_t exchange, bytes;
+};
+_Static_assert(sizeof(struct wire) == RENDEZVOUS_HEAD, "no padding");
 
 void rendezvous_head_put(uint8_t out[RENDEZVOUS_HEAD],
                          const struct rendezvous_head *h)
 {
-    put32(out, MAGIC);
-    put32(out + 4, VERSION << 16 | h->kind);
-    put32(out + 8, h->rank);
-    put32(out + 12, h->world);
-    put32(out + 16, h->timeout_ms);
-    put32(out + 20, 0);
-    put64(out + 24, h->exchange);
-    put64(out + 32, h->bytes);
+    const struct wire w = {
+        .magic = htole32(MAGIC),
+        .version_kind = htole32(VERSION << 16 | h->kind),
+        .rank = htole32(h->rank),
+        .world = htole32(h->world),
+        .timeout_ms = htole32(h->timeout_ms),
+        .exchange = htole64(h->exchange),
+        .bytes = htole64(h->bytes),
+    };
+    memcpy(out, &w, sizeof w);
 }
 
 bool rendezvous_is_head(const void *frame, size_t n)
 {
-    return n >= 4 && get32(frame) == MAGIC;
+    const uint32_t magic = htole32(MAGIC);
+    return n >= sizeof magic && !memcmp(frame, &magic, sizeof magic);
 }
 
 int rendezvous_head_get(struct rendezvous_head *h, const void *frame, size_t n)
 {
-    const uint8_t *p = frame;
+    struct wire w;
     if (n != RENDEZVOUS_HEAD || !rendezvous_is_head(frame, n))
         return fail("rendezvous: not a message of ours (%zu bytes)", n);
-    uint32_t kind = get32(p + 4);
+    memcpy(&w, frame, sizeof w);
+    uint32_t kind = le32toh(w.version_kind);
     if (kind >> 16 != VERSION)
         return fail(
             "rendezvous: the other side has version %u of the protocol, this "
@@ -108,11 +93,11 @@ int rendezvous_head_get(struct rendezvous_head *h, const void *frame, size_t n)
             kind >> 16, VERSION);
     struct rendezvous_head m = {
         .kind = kind & 0xffff,
-        .rank = get32(p + 8),
-        .world = get32(p + 12),
-        .timeout_ms = get32(p + 16),
-        .exchange = get64(p + 24),
-        .bytes = get64(p + 32),
+        .rank = le32toh(w.rank),
+        .world = le32toh(w.world),
+        .timeout_ms = le32toh(w.timeout_ms),
+        .exchange = le64toh(w.exchange),
+        .bytes = le64toh(w.bytes),
     };
     if (m.kind < RENDEZVOUS_GIVE || m.kind >= RENDEZVOUS_KINDS || m.world < 1 ||
         m.world > RENDEZVOUS_MAX_WORLD || m.rank >= m.world ||

@@ -30,38 +30,17 @@ static int find_members(struct cluster *c, struct part *p, int colour)
     return rc;
 }
 
-// *most becomes the largest `bytes` of all ranks of `of`.
-static int largest(struct cluster *of, size_t bytes, size_t *most)
-{
-    size_t *all = mem_alloc((size_t)of->world, sizeof *all);
-    int rc = all ? cluster_allgather(of, &bytes, all, sizeof bytes) : -1;
-    *most = 0;
-    for (int r = 0; !rc && r < of->world; r++)
-        *most = all[r] > *most ? all[r] : *most;
-    mem_free(all);
-    return rc;
-}
-
 static int part_allgather(struct cluster *c, const void *in, void *out,
                           size_t bytes)
 {
     const struct part *p = c->state;
     size_t most;
-    if (largest(p->of, bytes, &most))
-        return -1;
-    char *mine = mem_alloc(1, most + 1);
-    char *all = mem_alloc((size_t)p->of->world, most + 1);
-    int rc = mine && all ? 0 : -1;
-    if (!rc) {
-        memcpy(mine, in, bytes);
-        rc = cluster_allgather(p->of, mine, all, most);
-    }
-    for (int k = 0; !rc && k < c->world; k++)
+    char *all = cluster_gather(p->of, in, bytes, &most);
+    for (int k = 0; all && k < c->world; k++)
         memcpy((char *)out + (size_t)k * bytes,
                all + (size_t)p->ranks[k] * most, bytes);
-    mem_free(mine);
     mem_free(all);
-    return rc;
+    return all ? 0 : -1;
 }
 
 static void part_close(struct cluster *c)

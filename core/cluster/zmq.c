@@ -1,6 +1,6 @@
 // zmq.c - a worker's side of the rendezvous: it sends its piece and gets all.
 
-#include "cluster/zmq.h"
+#include "cluster/cluster.h"
 
 #include "base/base.h"
 #include "cluster/rendezvous.h"

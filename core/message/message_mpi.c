@@ -401,14 +401,6 @@ static int transport_connect(struct endpoint *m, const char *endpoint)
     return 0;
 }
 
-static void give_up(MPI_Request *r)
-{
-    if (*r == MPI_REQUEST_NULL)
-        return;
-    MPI(MPI_Cancel(r));
-    MPI(MPI_Request_free(r));
-}
-
 // Sends what still waits, for at most leave_s. Other ranks send nothing to us
 // any more.
 static void transport_close(struct endpoint *m)
@@ -418,14 +410,14 @@ static void transport_close(struct endpoint *m)
     while (o->out.first && go_on(m, until))
         ;
     while (o->out.first) {
-        give_up(&o->out.first->requests[0]);
-        give_up(&o->out.first->requests[1]);
+        mpi_give_up(&o->out.first->requests[0]);
+        mpi_give_up(&o->out.first->requests[1]);
         forget_first(&o->out);
     }
     for (int i = 0; i < o->ncoming; i++)
-        give_up(&o->data[i]);
+        mpi_give_up(&o->data[i]);
     for (int i = 0; i < SLOTS; i++) {
-        give_up(&o->eager[i]);
+        mpi_give_up(&o->eager[i]);
         if (o->slots[i])
             transport_drop(&o->slots[i]->message);
     }

@@ -5,8 +5,8 @@
 //     ./sum 0 3 tcp://127.0.0.1:29500 & ./sum 1 3 .. & ./sum 2 3 ..
 
 #include <base/base.h>
+#include <cluster/cluster.h>
 #include <cluster/rendezvous.h>
-#include <cluster/zmq.h>
 #include <device/device.h>
 #include <horovod_ring/carriers.h>
 #include <stdio.h>

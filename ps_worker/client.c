@@ -412,7 +412,8 @@ int client_open(struct client *c, const struct ps_job *job,
                 const struct sync_job *sync)
 {
     const char *curve = sync->cluster->curve;
-    struct endpoint_config end = {.curve = curve ? curve : "",
+    struct endpoint_config end = {.servers = job->servers,
+                                  .curve = curve ? curve : "",
                                   .timeout_s = sync->cluster->timeout_s};
     c->job = *job;
     c->params = sync->params;

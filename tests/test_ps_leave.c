@@ -149,7 +149,9 @@ static int speak_and_close(int parent)
 {
     static uint8_t data[BYTES];
     struct endpoint *e;
-    struct endpoint_config config = {.curve = "", .timeout_s = timeout_s};
+    struct endpoint_config config = {.servers = 1,
+                                     .curve = "",
+                                     .timeout_s = timeout_s};
     struct message_peer to = message_server(0);
     uint8_t head[PS_HEAD] = {0};
     struct payload d = {.at = data, .bytes = BYTES};

@@ -272,11 +272,10 @@ int auth_serve(struct auth **auth, void *context, void *socket,
 void auth_close(struct auth **auth)
 {
     struct auth *a = *auth;
-    const uint64_t one = 1;
     if (!a)
         return;
     if (a->running) {
-        CHECK(write(a->stop, &one, sizeof one) == sizeof one);
+        CHECK(!eventfd_write(a->stop, 1));
         pthread_join(a->thread, NULL);
     }
     if (a->stop >= 0)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { Z85 = 40, RAW = CURVE_KEY };
+enum { Z85 = 40 };
 
 static int write_file(const char *dir, const char *name, const char *key)
 {
@@ -57,10 +57,9 @@ int curve_make(const char *dir)
     return 0;
 }
 
-static int read_key(const char *dir, const char *name, char key[Z85 + 1])
+static int read_key(const char *dir, const char *name, uint8_t raw[CURVE_KEY])
 {
-    char path[PATH_MAX];
-    uint8_t raw[RAW];
+    char path[PATH_MAX], key[Z85 + 1];
     if (text_into(path, sizeof path, "%s/%s", dir, name))
         return -1;
     FILE *f = file_open(path);
@@ -69,36 +68,26 @@ static int read_key(const char *dir, const char *name, char key[Z85 + 1])
     size_t n = fread(key, 1, Z85, f);
     fclose(f);
     key[n] = '\0';
-    if (n != Z85 || !zmq_z85_decode(raw, key))
-        return fail("%s: not a key of %d Z85 characters; try: lockstep keys",
-                    path, Z85);
-    explicit_bzero(raw, sizeof raw);
-    return 0;
-}
-
-static int read_raw(const char *dir, const char *name, uint8_t raw[RAW])
-{
-    char key[Z85 + 1];
-    int rc = read_key(dir, name, key);
-    if (!rc)
-        CHECK(zmq_z85_decode(raw, key) != NULL);
+    bool good = n == Z85 && zmq_z85_decode(raw, key);
     explicit_bzero(key, sizeof key);
-    return rc;
+    return good ? 0
+                : fail("%s: not a key of %d Z85 characters; try: lockstep keys",
+                       path, Z85);
 }
 
 int curve_server_keys(const char *dir, struct curve_keys *k)
 {
-    return read_raw(dir, "server.secret", k->server_secret) ||
-                   read_raw(dir, "worker.public", k->worker_public)
+    return read_key(dir, "server.secret", k->server_secret) ||
+                   read_key(dir, "worker.public", k->worker_public)
                ? -1
                : 0;
 }
 
 int curve_worker_keys(const char *dir, struct curve_keys *k)
 {
-    return read_raw(dir, "server.public", k->server_public) ||
-                   read_raw(dir, "worker.public", k->worker_public) ||
-                   read_raw(dir, "worker.secret", k->worker_secret)
+    return read_key(dir, "server.public", k->server_public) ||
+                   read_key(dir, "worker.public", k->worker_public) ||
+                   read_key(dir, "worker.secret", k->worker_secret)
                ? -1
                : 0;
 }

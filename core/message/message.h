@@ -40,6 +40,7 @@ struct message {
 
 struct endpoint_config {
     const char *bind;  // a server: the endpoint to listen at; a worker: NULL
+    int servers;       // a worker: how many it will connect to
     const char *curve; // folder of keys; "" for none
     double timeout_s;  // a silent peer counts as gone after that time
 };

@@ -40,10 +40,11 @@ struct transport {
     struct auth *auth;
     // of a worker
     int nlinks, at; // number of links; the link to be read next
-    struct connection **links;
-    zmq_pollitem_t *items; // two for each link: its socket, its events; then
-                           // one for wake_fd
+    struct connection *links;
     int wake_fd;
+    int nitems;
+    zmq_pollitem_t *items; // wake_fd; the router, or two for each link: its
+                           // socket, its events
 };
 
 // A peer that connects and says nothing holds a descriptor until the time limit
@@ -57,60 +58,51 @@ static void allow_descriptors(void)
     (void)!setrlimit(RLIMIT_NOFILE, &l); // if it fails, the limit stays
 }
 
+static void watch(struct transport *o, void *socket, int fd)
+{
+    o->items[o->nitems++] = (zmq_pollitem_t){socket, fd, ZMQ_POLLIN, 0};
+}
+
+static zmq_pollitem_t *items_of(const struct transport *o, int link)
+{
+    return &o->items[1 + 2 * link];
+}
+
 static int transport_open(struct endpoint *m, const struct endpoint_config *c)
 {
     struct transport *o = m->state;
+    size_t servers = (size_t)c->servers;
     o->config = *c;
     o->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     o->context = zmq_ctx_new();
     if (o->wake_fd < 0 || !o->context)
         return fail("zmq: %s", strerror(errno));
+    o->links = mem_alloc(servers, sizeof *o->links);
+    o->items = mem_alloc(2 + 2 * servers, sizeof *o->items);
+    if (!o->links || !o->items)
+        return -1;
+    watch(o, NULL, o->wake_fd);
     if (!c->bind)
         return 0;
     allow_descriptors();
     o->router = connection_listen(o->context, c->bind, c->curve, c->timeout_s,
                                   m->address, &o->auth);
-    return o->router ? 0 : -1;
-}
-
-// Adds one link. The address of a link must not change, since its socket has
-// it.
-static int grow(struct transport *o)
-{
-    size_t n = (size_t)o->nlinks;
-    struct connection **links = mem_alloc(n + 1, sizeof(struct connection *));
-    zmq_pollitem_t *items = mem_alloc(2 * n + 3, sizeof *items);
-    struct connection *l = mem_alloc(1, sizeof *l);
-    if (!links || !items || !l) {
-        mem_free(links);
-        mem_free(items);
-        mem_free(l);
+    if (!o->router)
         return -1;
-    }
-    for (size_t i = 0; i < n; i++)
-        links[i] = o->links[i];
-    links[n] = l;
-    mem_free(o->links);
-    mem_free(o->items);
-    o->links = links;
-    o->items = items;
-    o->nlinks++;
+    watch(o, o->router, 0);
     return 0;
 }
 
 static int transport_connect(struct endpoint *m, const char *endpoint)
 {
     struct transport *o = m->state;
-    if (grow(o) ||
-        connection_open(o->links[o->nlinks - 1], o->context, endpoint,
-                        o->config.curve, o->config.timeout_s))
+    CHECK(o->nlinks < o->config.servers);
+    struct connection *l = &o->links[o->nlinks++];
+    if (connection_open(l, o->context, endpoint, o->config.curve,
+                        o->config.timeout_s))
         return -1;
-    for (int i = 0; i < o->nlinks; i++) {
-        struct connection *l = o->links[i];
-        o->items[2 * i] = (zmq_pollitem_t){l->socket, 0, ZMQ_POLLIN, 0};
-        o->items[2 * i + 1] = (zmq_pollitem_t){l->events, 0, ZMQ_POLLIN, 0};
-    }
-    o->items[2 * o->nlinks] = (zmq_pollitem_t){NULL, o->wake_fd, ZMQ_POLLIN, 0};
+    watch(o, l->socket, 0);
+    watch(o, l->events, 0);
     return 0;
 }
 
@@ -120,7 +112,7 @@ static struct connection *link_of(const struct transport *o,
     int n = 0;
     memcpy(&n, to->id, sizeof n);
     CHECK(to->n == sizeof n && n >= 0 && n < o->nlinks);
-    return o->links[n];
+    return &o->links[n];
 }
 
 // ---- sending
@@ -252,10 +244,10 @@ static struct message *transport_receive(struct endpoint *m)
     if (o->router)
         return from_router(m);
     for (; o->at < o->nlinks; o->at++) {
-        if (!o->items[2 * o->at].revents)
+        if (!items_of(o, o->at)->revents)
             continue;
         struct packet *k = take_spare(m);
-        enum frames found = read_frames(o->links[o->at]->socket, k);
+        enum frames found = read_frames(o->links[o->at].socket, k);
         k->message.server = o->at;
         k->message.from = message_server(o->at);
         if (found != NONE)
@@ -268,50 +260,44 @@ static struct message *transport_receive(struct endpoint *m)
 static void transport_wait(struct endpoint *m, int ms)
 {
     struct transport *o = m->state;
-    uint64_t drained;
-    zmq_pollitem_t own[] = {{o->router, 0, ZMQ_POLLIN, 0},
-                            {NULL, o->wake_fd, ZMQ_POLLIN, 0}};
-    zmq_pollitem_t *items = o->router ? own : o->items;
-    int wake = o->router ? 1 : 2 * o->nlinks;
-    zmq_poll(items, wake + 1, ms);
+    eventfd_t drained;
+    zmq_poll(o->items, o->nitems, ms);
     o->at = 0;
-    if (items[wake].revents)
-        CHECK(read(o->wake_fd, &drained, sizeof drained) >= 0 ||
-              errno == EAGAIN);
+    if (o->items[0].revents)
+        CHECK(!eventfd_read(o->wake_fd, &drained) || errno == EAGAIN);
 }
 
 static void transport_wake(struct endpoint *m)
 {
     const struct transport *o = m->state;
-    uint64_t one = 1;
-    CHECK(write(o->wake_fd, &one, sizeof one) == sizeof one);
+    CHECK(!eventfd_write(o->wake_fd, 1));
 }
 
 static int transport_check(struct endpoint *m)
 {
     struct transport *o = m->state;
-    for (int i = 0; i < o->nlinks; i++)
-        if (o->items[2 * i + 1].revents && connection_check(o->links[i])) {
-            o->items[2 * i].revents = ZMQ_POLLIN; // its last message
+    for (int i = 0; i < o->nlinks; i++) {
+        zmq_pollitem_t *item = items_of(o, i);
+        if (item[1].revents && connection_check(&o->links[i])) {
+            item[0].revents = ZMQ_POLLIN; // its last message
             o->at = i;
             return -1;
         }
+    }
     return 0;
 }
 
 static bool transport_is_up(struct endpoint *m, int server)
 {
     const struct transport *o = m->state;
-    return server < o->nlinks && connection_is_up(o->links[server]);
+    return server < o->nlinks && connection_is_up(&o->links[server]);
 }
 
 static void transport_close(struct endpoint *m)
 {
     struct transport *o = m->state;
-    for (int i = 0; i < o->nlinks; i++) {
-        connection_close(o->links[i]);
-        mem_free(o->links[i]);
-    }
+    for (int i = 0; i < o->nlinks; i++)
+        connection_close(&o->links[i]);
     if (o->router)
         zmq_close(o->router);
     auth_close(&o->auth);

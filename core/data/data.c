@@ -13,8 +13,6 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "data/symbols.h"
-#include "data/token_file.h"
-#include "data/token_shard.h"
 #include "data/tokens.h"
 
 #include <stdlib.h>
@@ -44,29 +42,22 @@ struct data {
 // With vocab=bytes the bytes of the text are the tokens. Other tokens are
 // encoded into a mapping with space for n tokens. Only the written part takes
 // memory.
-static int encode_text(struct data *d, const char *text, size_t n)
+static int read_text(struct data *d, const struct data_config *c,
+                     const char *text, size_t n)
 {
+    if (symbols_open(&d->symbols, c->vocab, text, n))
+        return -1;
     if (d->symbols.kind == SYMBOLS_BYTES) {
         d->train = (struct tokens){text, n, 1};
         return 0;
     }
     d->encoded = mem_alloc(n, sizeof *d->encoded);
-    if (!d->encoded)
-        return -1;
-    long count = symbols_encode(&d->symbols, text, n, d->encoded);
+    long count =
+        d->encoded ? symbols_encode(&d->symbols, text, n, d->encoded) : -1;
     if (count < 0)
         return -1;
     d->train = (struct tokens){d->encoded, (size_t)count, 2};
     return 0;
-}
-
-static int read_text(struct data *d, const struct data_config *c,
-                     const char *text, size_t n)
-{
-    return symbols_open(&d->symbols, c->vocab, text, n) ||
-                   encode_text(d, text, n)
-               ? -1
-               : 0;
 }
 
 // What training on the text of a file would also learn, and nobody wants.
@@ -81,16 +72,6 @@ static void warn_of(const struct data *d, const char *text, size_t n)
         log_line("warning: %s: not UTF-8: %zu of its symbols are lone bytes; "
                  "try: iconv -t UTF-8, or vocab=bytes",
                  d->source, lost);
-}
-
-static int read_plain(struct data *d, const struct data_config *c,
-                      const char *text, size_t n)
-{
-    if (read_text(d, c, text, n))
-        return -1;
-    if (c->rank == 0)
-        warn_of(d, text, n);
-    return 0;
 }
 
 static int read_headers(struct data *d, const struct data_config *c)
@@ -118,9 +99,8 @@ static int read_folder(struct data *d, const struct data_config *c)
     if (text_into(train, SOURCE, "%s/train.bin", c->path) ||
         text_into(val, SOURCE, "%s/val.bin", c->path))
         return -1;
-    if (read_part(&d->files[0], &d->train, train))
-        return fail("%s; a folder needs train.bin and val.bin", fail_message());
-    if (c->val_fraction > 0 && read_part(&d->files[1], &d->val, val))
+    if (read_part(&d->files[0], &d->train, train) ||
+        (c->val_fraction > 0 && read_part(&d->files[1], &d->val, val)))
         return fail("%s; a folder needs train.bin and val.bin", fail_message());
     return 0;
 }
@@ -130,9 +110,14 @@ static int read_file(struct data *d, const struct data_config *c)
     struct file *f = &d->files[0];
     if (file_map(f, "data", c->path))
         return -1;
-    if (!shard_is(f, c->path))
-        return read_plain(d, c, (const char *)f->at, f->bytes);
-    return shard_read(f, c->path, &d->train);
+    if (shard_is(f, c->path))
+        return shard_read(f, c->path, &d->train);
+    const char *text = (const char *)f->at;
+    if (read_text(d, c, text, f->bytes))
+        return -1;
+    if (c->rank == 0)
+        warn_of(d, text, f->bytes);
+    return 0;
 }
 
 static int read_source(struct data *d, const struct data_config *c)
@@ -258,19 +243,16 @@ static void copy_window(const struct tokens *t, size_t at, size_t tokens,
     tokens_copy(t, at + 1, tokens, y);
 }
 
-// The i-th window of a step, in the order of its epoch.
-static uint64_t next_window(const struct data *d, uint64_t step, uint64_t i)
+// The first token of the i-th window of a step.
+static uint64_t window_at(const struct data *d, uint64_t step, uint64_t i)
 {
+    const struct data_config *c = &d->config;
+    uint64_t T = (uint64_t)c->tokens, n = d->step_windows;
+    if (c->order == DATA_RANDOM)
+        return order_random(c->seed, d->train.n - T, step * n + i);
     uint64_t epoch = step / d->steps_per_epoch;
-    uint64_t of_epoch = step % d->steps_per_epoch * d->step_windows + i;
-    return order_at(d->config.seed, epoch, d->windows, of_epoch);
-}
-
-// The first token of the i-th window of a step, with random order.
-static uint64_t random_place(const struct data *d, uint64_t step, uint64_t i)
-{
-    return order_random(d->config.seed, d->train.n - (uint64_t)d->config.tokens,
-                        step * d->step_windows + i);
+    uint64_t of_epoch = step % d->steps_per_epoch * n + i;
+    return T * order_at(c->seed, epoch, d->windows, of_epoch);
 }
 
 // Micro-batch k of this rank, counted over all steps and epochs.
@@ -283,9 +265,7 @@ static void fill(const void *ctx, uint64_t k, int32_t *x, int32_t *y)
     uint64_t rank = c->same_draw ? 0 : (uint64_t)c->rank;
     uint64_t first = micro * batch_windows(c) + rank * B;
     for (size_t b = 0; b < B; b++) {
-        uint64_t at = c->order == DATA_RANDOM
-                          ? random_place(d, step, first + b)
-                          : T * next_window(d, step, first + b);
+        uint64_t at = window_at(d, step, first + b);
         copy_window(&d->train, (size_t)at, T, x + b * T, y + b * T);
     }
 }

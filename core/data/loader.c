@@ -21,11 +21,11 @@ struct loader {
     struct loader_job job;
     int32_t *slots; // (SLOTS, 2, n): x then y
     pthread_t thread;
-    pthread_mutex_t lock; // of made, taken and stop
+    bool started;
+    pthread_mutex_t lock;  // of what follows
+    pthread_cond_t change; // for the one thread that waits, if any
     uint64_t made, taken;
     bool stop;
-    pthread_cond_t have;  // signalled when `made` changes
-    pthread_cond_t space; // signalled when `taken` or `stop` changes
 };
 
 static int32_t *slot(const struct loader *l, uint64_t k)
@@ -39,7 +39,7 @@ static void *run(void *arg)
     pthread_mutex_lock(&l->lock);
     for (;;) {
         while (!l->stop && l->made - l->taken == SLOTS)
-            pthread_cond_wait(&l->space, &l->lock);
+            pthread_cond_wait(&l->change, &l->lock);
         if (l->stop)
             break;
         uint64_t k = l->made;
@@ -48,7 +48,7 @@ static void *run(void *arg)
         l->job.fill(l->job.ctx, l->job.first + k, x, x + l->job.n);
         pthread_mutex_lock(&l->lock);
         l->made = k + 1;
-        pthread_cond_signal(&l->have);
+        pthread_cond_signal(&l->change);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -62,7 +62,27 @@ static int start(struct loader *l)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&l->thread, NULL, run, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    l->started = !error;
     return error ? fail("data: cannot start a thread: %s", strerror(error)) : 0;
+}
+
+void loader_close(struct loader **out)
+{
+    struct loader *l = *out;
+    if (!l)
+        return;
+    if (l->started) {
+        pthread_mutex_lock(&l->lock);
+        l->stop = true;
+        pthread_cond_signal(&l->change);
+        pthread_mutex_unlock(&l->lock);
+        pthread_join(l->thread, NULL);
+    }
+    pthread_cond_destroy(&l->change);
+    pthread_mutex_destroy(&l->lock);
+    mem_free(l->slots);
+    mem_free(l);
+    *out = NULL;
 }
 
 int loader_open(struct loader **out, const struct loader_job *job)
@@ -71,47 +91,19 @@ int loader_open(struct loader **out, const struct loader_job *job)
     if (!l)
         return -1;
     l->job = *job;
-    l->slots = mem_alloc(job->n, SLOTS * 2 * sizeof *l->slots);
-    if (!l->slots)
-        goto free_loader;
     pthread_condattr_t steady;
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->have, &steady);
-    pthread_cond_init(&l->space, &steady);
+    pthread_cond_init(&l->change, &steady);
     pthread_condattr_destroy(&steady);
-    if (start(l))
-        goto free_locks;
+    l->slots = mem_alloc(job->n, SLOTS * 2 * sizeof *l->slots);
+    if (!l->slots || start(l)) {
+        loader_close(&l);
+        return -1;
+    }
     *out = l;
     return 0;
-
-free_locks:
-    pthread_cond_destroy(&l->space);
-    pthread_cond_destroy(&l->have);
-    pthread_mutex_destroy(&l->lock);
-    mem_free(l->slots);
-free_loader:
-    mem_free(l);
-    return -1;
-}
-
-void loader_close(struct loader **out)
-{
-    struct loader *l = *out;
-    if (!l)
-        return;
-    pthread_mutex_lock(&l->lock);
-    l->stop = true;
-    pthread_cond_signal(&l->space);
-    pthread_mutex_unlock(&l->lock);
-    pthread_join(l->thread, NULL);
-    pthread_cond_destroy(&l->space);
-    pthread_cond_destroy(&l->have);
-    pthread_mutex_destroy(&l->lock);
-    mem_free(l->slots);
-    mem_free(l);
-    *out = NULL;
 }
 
 // Waits until batch `taken` is made. 0, or the error of a wait that took too
@@ -124,7 +116,7 @@ static int wait_made(struct loader *l)
     int error = 0;
     pthread_mutex_lock(&l->lock);
     while (l->made == l->taken && !error)
-        error = pthread_cond_timedwait(&l->have, &l->lock, &until);
+        error = pthread_cond_timedwait(&l->change, &l->lock, &until);
     pthread_mutex_unlock(&l->lock);
     return error;
 }
@@ -141,7 +133,7 @@ int loader_take(struct loader *l, int32_t *x, int32_t *y)
     memcpy(y, from + l->job.n, bytes);
     pthread_mutex_lock(&l->lock);
     l->taken++;
-    pthread_cond_signal(&l->space);
+    pthread_cond_signal(&l->change);
     pthread_mutex_unlock(&l->lock);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "data/symbols.h"
 #include "data/token_file.h"
-#include "data/token_shard.h"
+#include "data/tokens.h"
 #include "data/utf8.h"
 
 #include <errno.h>

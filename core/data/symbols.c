@@ -62,25 +62,14 @@ static int symbols_chars(struct symbols *s, const char *text, size_t n)
 }
 
 // Symbols of a table of n bytes. Errors begin with `name`.
-static int read_bpe(struct symbols *s, const char *name, const char *text,
-                    size_t n)
+static int read_table(struct symbols *s, enum symbols_kind kind,
+                      const char *name, const char *text, size_t n)
 {
-    struct bpe *bpe;
-    if (bpe_open(&bpe, name, text, n))
+    *s = (struct symbols){.kind = kind};
+    if (kind == SYMBOLS_BPE ? bpe_open(&s->bpe, name, text, n)
+                            : wordpiece_open(&s->pieces, name, text, n))
         return -1;
-    *s = (struct symbols){.kind = SYMBOLS_BPE, .n = bpe_size(bpe), .bpe = bpe};
-    return 0;
-}
-
-static int read_pieces(struct symbols *s, const char *name, const char *text,
-                       size_t n)
-{
-    struct wordpiece *w;
-    if (wordpiece_open(&w, name, text, n))
-        return -1;
-    *s = (struct symbols){.kind = SYMBOLS_PIECES,
-                          .n = wordpiece_size(w),
-                          .pieces = w};
+    s->n = kind == SYMBOLS_BPE ? bpe_size(s->bpe) : wordpiece_size(s->pieces);
     return 0;
 }
 
@@ -90,8 +79,10 @@ int symbols_vocab(struct symbols *s, const char *path)
     if (file_map(&f, "vocab", path))
         return -1;
     const char *text = (const char *)f.at;
-    int rc = wordpiece_is(text, f.bytes) ? read_pieces(s, path, text, f.bytes)
-                                         : read_bpe(s, path, text, f.bytes);
+    int rc =
+        read_table(s,
+                   wordpiece_is(text, f.bytes) ? SYMBOLS_PIECES : SYMBOLS_BPE,
+                   path, text, f.bytes);
     file_unmap(&f);
     return rc;
 }
@@ -255,9 +246,7 @@ static int load_chars(struct symbols *s, const char *at, size_t n)
 static int load_table(struct symbols *s, const char *at, size_t n,
                       enum symbols_kind kind)
 {
-    static const char name[] = "the checkpoint's symbols";
-    int rc = kind == SYMBOLS_BPE ? read_bpe(s, name, at, strlen(at))
-                                 : read_pieces(s, name, at, strlen(at));
+    int rc = read_table(s, kind, "the checkpoint's symbols", at, strlen(at));
     if (rc || s->n == n)
         return rc;
     rc = fail("symbols: the first line says %zu tokens, the table has %zu", n,

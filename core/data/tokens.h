@@ -1,11 +1,19 @@
-// tokens.h - an array of tokens of 8 or 16 bits.
+// tokens.h - arrays of tokens of 8 or 16 bits, and the token files of other
+// programs: the .bin of nanoGPT and llm.c.
 //
-// The bytes of a text are tokens of 8 bits, and shards hold tokens of 16 bits.
-// So both can stay in the mapped file. Only the windows of a batch are
-// converted to 32 bits.
+//     nanoGPT   uint16 token[n]
+//     llm.c     int32 header[256]: 20240520, version 1, n; uint16 token[n]
+//
+// A file is such a shard if it begins with llm.c's number or if its name ends
+// in .bin. Any other file is text, whose bytes are tokens of 8 bits. So both
+// can stay in the mapped file: only the windows of a batch are converted to 32
+// bits.
 
 #pragma once
 
+#include "data/token_file.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,3 +31,10 @@ struct tokens tokens_part(const struct tokens *t, size_t from, size_t n);
 
 // Continues *hash over the tokens, and raises *largest to the largest of them.
 void tokens_scan(const struct tokens *t, uint64_t *hash, uint32_t *largest);
+
+// Whether the mapped file is a shard.
+bool shard_is(const struct file *f, const char *path);
+
+// The tokens in the mapping `f`, which must outlive them. 0, or -1 after
+// fail(): a wrong magic number, version or length, or no tokens.
+int shard_read(const struct file *f, const char *path, struct tokens *out);

@@ -169,12 +169,10 @@ int wordpiece_open(struct wordpiece **out, const char *name, const char *text,
     w->text = mem_alloc(n + 1, 1);
     w->by_id = mem_alloc(lines, sizeof *w->by_id);
     w->sorted = mem_alloc(lines, sizeof *w->sorted);
-    if (!w->text || !w->by_id || !w->sorted) {
-        wordpiece_close(&w);
-        return -1;
-    }
-    memcpy(w->text, text, n);
-    if (read_lines(w, name, n) || sort(w, name)) {
+    if (w->text)
+        memcpy(w->text, text, n);
+    if (!w->text || !w->by_id || !w->sorted || read_lines(w, name, n) ||
+        sort(w, name)) {
         wordpiece_close(&w);
         return -1;
     }

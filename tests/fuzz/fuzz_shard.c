@@ -1,7 +1,7 @@
 // fuzz_shard.c - reads any bytes as a .bin file, and as saved symbols. Nothing
 // that the readers return may be outside the bytes.
 
-#include "data/token_shard.h"
+#include "data/tokens.h"
 
 #include "base/base.h"
 #include "data/symbols.h"

@@ -209,12 +209,6 @@ void connection_close(struct connection *l)
     l->socket = l->events = NULL;
 }
 
-void connection_drop(struct connection *l)
-{
-    l->lost = true;
-    connection_close(l);
-}
-
 void *connection_listen(void *context, const char *endpoint, const char *curve,
                         double timeout_s, char bound[MESSAGE_ENDPOINT],
                         struct auth **auth)

@@ -39,9 +39,6 @@ bool connection_is_up(struct connection *l);
 // closing its context waits for that.
 void connection_close(struct connection *l);
 
-// Closes it and drops waiting messages: the other end needs none of them.
-void connection_drop(struct connection *l);
-
 // The server's socket: a ROUTER bound to `endpoint` (port 0: any port). bound[]
 // becomes its real address. Sends fail with EHOSTUNREACH if the receiver is
 // gone. *auth becomes the socket's authenticator, or NULL; the caller closes

@@ -57,7 +57,7 @@ int curve_make(const char *dir)
     return 0;
 }
 
-static int read_key(const char *dir, const char *name, uint8_t raw[CURVE_KEY])
+static int read_key(const char *dir, const char *name, uint8_t raw[SECRET_KEY])
 {
     char path[PATH_MAX], key[Z85 + 1];
     if (text_into(path, sizeof path, "%s/%s", dir, name))

@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include <stdint.h>
+#include "base/secret.h"
 
 // Makes both pairs of keys in the folder `dir`, and the folder if it is
 // missing. Only the owner can read the files. 0, or -1 after fail(); existing
@@ -18,10 +18,9 @@ int curve_make(const char *dir);
 
 // Read the keys that a server needs, or a worker; the other members of *k stay
 // as they are. 0, or -1 after fail().
-enum { CURVE_KEY = 32 };
 struct curve_keys {
-    uint8_t server_public[CURVE_KEY], server_secret[CURVE_KEY];
-    uint8_t worker_public[CURVE_KEY], worker_secret[CURVE_KEY];
+    uint8_t server_public[SECRET_KEY], server_secret[SECRET_KEY];
+    uint8_t worker_public[SECRET_KEY], worker_secret[SECRET_KEY];
 };
 int curve_server_keys(const char *dir, struct curve_keys *k);
 int curve_worker_keys(const char *dir, struct curve_keys *k);

@@ -14,7 +14,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { LETTERS = 256 + 68 }; // all code points that stand for bytes are below
+enum {
+    OTHERS = 68,           // bytes that are not printable
+    LETTERS = 256 + OTHERS // all code points that stand for bytes are below
+};
 
 static const char end_of_text[] = "<|endoftext|>";
 
@@ -51,22 +54,17 @@ struct half {
 static void fill_alphabet(struct bpe *b)
 {
     memset(b->byte_of, 0xff, sizeof b->byte_of);
-    size_t tokens = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int byte = 0, others = 0; byte < 256; byte++) {
-            bool printable =
-                (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-            int code = printable ? byte : 256 + others;
-            others += !printable;
-            if (printable != (pass == 0))
-                continue;
-            b->code[byte] = (uint16_t)code;
-            b->byte_of[code] = (int16_t)byte;
-            b->token_of[byte] = (uint8_t)tokens;
-            b->bytes[tokens] = (char)(unsigned char)byte;
-            tokens++;
-            b->start[tokens] = tokens;
-        }
+    for (int byte = 0, shown = 0, others = 0; byte < 256; byte++) {
+        bool printable =
+            (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+        int code = printable ? byte : 256 + others;
+        int token = printable ? shown++ : 256 - OTHERS + others++;
+        b->code[byte] = (uint16_t)code;
+        b->byte_of[code] = (int16_t)byte;
+        b->token_of[byte] = (uint8_t)token;
+        b->bytes[token] = (char)(unsigned char)byte;
+        b->start[byte + 1] = (size_t)byte + 1;
+    }
 }
 
 // ---- lookups

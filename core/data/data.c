@@ -24,7 +24,7 @@ enum { SOURCE = 1280, MOST_SYMBOLS = 1 << 26 };
 static const char default_root[] = "/usr/include";
 
 struct data {
-    struct data_config config; // without the paths, which the caller owns
+    struct data_config config; // its paths are NULL after data_open()
     struct symbols symbols;
     struct tokens train, val;
     struct file files[2]; // shards of tokens, or a text
@@ -42,10 +42,9 @@ struct data {
 // With vocab=bytes the bytes of the text are the tokens. Other tokens are
 // encoded into a mapping with space for n tokens. Only the written part takes
 // memory.
-static int read_text(struct data *d, const struct data_config *c,
-                     const char *text, size_t n)
+static int read_text(struct data *d, const char *text, size_t n)
 {
-    if (symbols_open(&d->symbols, c->vocab, text, n))
+    if (symbols_open(&d->symbols, d->config.vocab, text, n))
         return -1;
     if (d->symbols.kind == SYMBOLS_BYTES) {
         d->train = (struct tokens){text, n, 1};
@@ -74,16 +73,16 @@ static void warn_of(const struct data *d, const char *text, size_t n)
                  d->source, lost);
 }
 
-static int read_headers(struct data *d, const struct data_config *c)
+static int read_headers(struct data *d)
 {
     struct headers h;
     char size[32];
-    if (headers_read(&h, default_root, c->max_bytes))
+    if (headers_read(&h, default_root, d->config.max_bytes))
         return -1;
     d->text = h.text;
     return text_into(d->source, SOURCE, "%s: %s of %zu C headers", default_root,
                      mem_text(size, h.bytes), h.files) ||
-                   read_text(d, c, h.text, h.bytes)
+                   read_text(d, h.text, h.bytes)
                ? -1
                : 0;
 }
@@ -93,8 +92,9 @@ static int read_part(struct file *f, struct tokens *t, const char *path)
     return file_map(f, "data", path) || shard_read(f, path, t) ? -1 : 0;
 }
 
-static int read_folder(struct data *d, const struct data_config *c)
+static int read_folder(struct data *d)
 {
+    const struct data_config *c = &d->config;
     char train[SOURCE], val[SOURCE];
     if (text_into(train, SOURCE, "%s/train.bin", c->path) ||
         text_into(val, SOURCE, "%s/val.bin", c->path))
@@ -105,28 +105,30 @@ static int read_folder(struct data *d, const struct data_config *c)
     return 0;
 }
 
-static int read_file(struct data *d, const struct data_config *c)
+static int read_file(struct data *d)
 {
+    const struct data_config *c = &d->config;
     struct file *f = &d->files[0];
     if (file_map(f, "data", c->path))
         return -1;
     if (shard_is(f, c->path))
         return shard_read(f, c->path, &d->train);
     const char *text = (const char *)f->at;
-    if (read_text(d, c, text, f->bytes))
+    if (read_text(d, text, f->bytes))
         return -1;
     if (c->rank == 0)
         warn_of(d, text, f->bytes);
     return 0;
 }
 
-static int read_source(struct data *d, const struct data_config *c)
+static int read_source(struct data *d)
 {
+    const struct data_config *c = &d->config;
     if (!c->path[0])
-        return read_headers(d, c);
+        return read_headers(d);
     if (text_into(d->source, SOURCE, "%s", c->path))
         return -1;
-    return file_is_folder(c->path) ? read_folder(d, c) : read_file(d, c);
+    return file_is_folder(c->path) ? read_folder(d) : read_file(d);
 }
 
 // ---- cutting
@@ -200,9 +202,9 @@ static int prepared_symbols(struct data *d, const char *folder)
 
 // Shards need no symbols. With a file in vocab=, or beside a symbols.txt, their
 // tokens can be shown as text.
-static int shard_symbols(struct data *d, const struct data_config *c,
-                         uint32_t largest)
+static int shard_symbols(struct data *d, uint32_t largest)
 {
+    const struct data_config *c = &d->config;
     bool file = symbols_have_file(c->vocab);
     int rc = file ? symbols_vocab(&d->symbols, c->vocab)
                   : prepared_symbols(d, c->path);
@@ -217,14 +219,14 @@ static int shard_symbols(struct data *d, const struct data_config *c,
 
 // The only pass over all tokens: computes their hash, and finds the largest
 // token to check it against the symbols.
-static int scan(struct data *d, const struct data_config *c)
+static int scan(struct data *d)
 {
     uint64_t lengths[] = {d->train.n, d->val.n};
     uint32_t largest = 0;
     d->hash = hash_bytes(lengths, sizeof lengths);
     tokens_scan(&d->train, &d->hash, &largest);
     tokens_scan(&d->val, &d->hash, &largest);
-    if (d->symbols.n == 0 && shard_symbols(d, c, largest))
+    if (d->symbols.n == 0 && shard_symbols(d, largest))
         return -1;
     char *symbols = symbols_save(&d->symbols);
     if (!symbols)
@@ -316,18 +318,17 @@ int data_open(struct data **out, const struct data_config *c)
     if (!d)
         return -1;
     d->config = *c;
-    d->config.path = d->config.vocab = NULL;
-    if (read_source(d, c))
-        goto close_data;
-    split(d);
-    if (cut(d) || scan(d, c) || data_seek(d, 0))
-        goto close_data;
-    *out = d;
-    return 0;
-
-close_data:
-    data_close(&d);
-    return -1;
+    int rc = read_source(d);
+    if (!rc) {
+        split(d);
+        rc = cut(d) || scan(d) || data_seek(d, 0) ? -1 : 0;
+    }
+    d->config.path = d->config.vocab = NULL; // they are the caller's
+    if (rc)
+        data_close(&d);
+    else
+        *out = d;
+    return rc;
 }
 
 void data_close(struct data **out)

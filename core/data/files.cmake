@@ -1,7 +1,7 @@
 lockstep_library(data
   FILES core/data/bpe.c core/data/bpe_encode.c core/data/data.c
         core/data/token_file.c core/data/headers.c
-        core/data/loader.c core/data/order.c core/data/prepare_text.c
+        core/data/loader.c core/data/prepare_text.c
         core/data/symbols.c core/data/tokens.c core/data/wordpiece.c
   LINKS base PkgConfig::UTF8PROC Threads::Threads)
 lockstep_test(bpe LINKS data)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct command {
     void (*fn)(void *ctx);
@@ -261,6 +262,13 @@ static void *queue_handle(struct device *d, enum device_queue q)
     return queue_at(d, q);
 }
 
+// Every open device has its own id, in each process.
+static void queue_identity(const struct device *d, unsigned char id[DEVICE_ID])
+{
+    uint64_t parts[] = {(uint64_t)getpid(), (uint64_t)(uintptr_t)d};
+    memcpy(id, parts, DEVICE_ID);
+}
+
 int queue_device_open(struct device **out)
 {
     static struct device_ops ops;
@@ -279,6 +287,7 @@ int queue_device_open(struct device **out)
     ops.follow = queue_follow;
     ops.finish = queue_finish;
     ops.handle = queue_handle;
+    ops.identity = queue_identity;
     struct device *d = mem_alloc(1, sizeof *d);
     if (!d)
         return -1;

@@ -115,7 +115,6 @@ static void assert_same(float got, float want)
 static void vectors_equal_single_numbers(void **state)
 {
     (void)state;
-    print_message("instructions: %s\n", vector_isa());
     float *a = mem_alloc(N, 4), *b = mem_alloc(N, 4), *c = mem_alloc(N, 4);
     void *wire = mem_alloc(N, 4);
     assert_true(a && b && c && wire);

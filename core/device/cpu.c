@@ -10,7 +10,6 @@
 #include "base/base.h"
 
 #include <string.h>
-#include <unistd.h>
 
 struct block { // shared memory that is not freed yet
     void *at;
@@ -130,15 +129,6 @@ static int cpu_between(struct device *d, const struct device_event *from,
     return 0;
 }
 
-static void cpu_identity(const struct device *d, unsigned char id[DEVICE_ID])
-{
-    char text[256] = "";
-    gethostname(text, sizeof text - 1);
-    uint64_t parts[] = {hash_bytes(text, strlen(text)),
-                        (uint64_t)getpid() << 32 ^ (uint64_t)(uintptr_t)d};
-    memcpy(id, parts, DEVICE_ID);
-}
-
 const struct device_ops device_cpu = {
     .name = "cpu",
     .host = true,
@@ -154,6 +144,5 @@ const struct device_ops device_cpu = {
     .add_into_wire = cpu_add_into_wire,
     .record = cpu_record,
     .between = cpu_between,
-    .identity = cpu_identity,
     .close = cpu_close,
 };

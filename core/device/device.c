@@ -131,12 +131,6 @@ int device_copy(struct device *d, void *dst, const void *src, size_t bytes)
     return device_finish(d);
 }
 
-int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
-                enum dtype from, size_t n)
-{
-    return d->ops->cast(d, DEVICE_COMPUTE, dst, to, src, from, 1, n);
-}
-
 static int event_open(struct device *d, struct device_event *e, bool timed)
 {
     *e = (struct device_event){0};
@@ -201,5 +195,7 @@ void *device_handle(struct device *d, enum device_queue q)
 
 void device_identity(const struct device *d, unsigned char id[DEVICE_ID])
 {
-    d->ops->identity(d, id);
+    memset(id, 0, DEVICE_ID);
+    if (d->ops->identity)
+        d->ops->identity(d, id);
 }

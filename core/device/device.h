@@ -67,7 +67,6 @@ struct device_ops {
                   enum device_queue q);
     int (*between)(struct device *d, const struct device_event *from,
                    const struct device_event *to, uint64_t *ns);
-    void (*identity)(const struct device *d, unsigned char id[DEVICE_ID]);
     void (*close)(struct device *d); // optional; must accept zeroed state
     // Only of a device with queues. event_open() gets a zeroed event.
     int (*event_open)(struct device *d, struct device_event *e, bool timed);
@@ -79,6 +78,7 @@ struct device_ops {
     int (*finish)(struct device *d);
     int (*profile)(struct device *d, bool on);
     void *(*handle)(struct device *d, enum device_queue q);
+    void (*identity)(const struct device *d, unsigned char id[DEVICE_ID]);
 };
 
 struct device {
@@ -139,11 +139,8 @@ int device_add_on(struct device *d, enum device_queue q, void *dst,
 int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
                          enum dtype type, const float *acc, size_t n);
 
-// The same on the compute queue, with scale 1. device_copy() has copied when it
-// returns.
+// Copies on the compute queue, and has copied when it returns.
 int device_copy(struct device *d, void *dst, const void *src, size_t bytes);
-int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
-                enum dtype from, size_t n);
 
 // An event is opened once and recorded often.
 // - record: it happens when the queue has done all the work that it has so far.
@@ -179,8 +176,7 @@ int device_profile(struct device *d, bool on);
 void *device_handle(struct device *d, enum device_queue q);
 
 // Writes an id that differs between all devices of all machines, and is the
-// same each time that the device is opened. On the CPU every open device has
-// its own id.
+// same each time that the device is opened; zeros for a CPU.
 void device_identity(const struct device *d, unsigned char id[DEVICE_ID]);
 
 #ifdef __cplusplus

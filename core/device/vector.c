@@ -107,8 +107,3 @@ void vector_add_into_wire(void *wire, enum dtype type, const float *acc,
 {
     ops()->add_into_wire(wire, type, acc, n);
 }
-
-const char *vector_isa(void)
-{
-    return ops()->name;
-}

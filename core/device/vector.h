@@ -35,6 +35,3 @@ void vector_sum(float *const *dst, int d, const float *const *src, int k,
 // this worker's own part, `wire` came from its left neighbour.
 void vector_add_into_wire(void *wire, enum dtype type, const float *acc,
                           size_t n);
-
-// The name of the instruction set in use: "scalar", "avx2" or "avx512".
-const char *vector_isa(void);

@@ -82,7 +82,8 @@ int cuda_draw(struct device *d, enum dtype format, void *to, size_t n)
     if (!scratch)
         return -1;
     int rc = device_copy(d, scratch, drawn, have * sizeof *scratch) ||
-             device_cast(d, to, format, scratch, DTYPE_F32, have);
+             device_cast_on(d, DEVICE_COMPUTE, to, format, scratch, DTYPE_F32,
+                            1, have);
     for (size_t more; !rc && have < n; have += more) {
         more = have < n - have ? have : n - have;
         rc = device_copy_on(d, DEVICE_COMPUTE, (char *)to + have * size, to,

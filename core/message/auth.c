@@ -103,20 +103,15 @@ static int set(void *socket, int option, const void *value, size_t bytes)
 static int show(void *socket, const struct proof *p)
 {
     const struct curve_keys *k = &p->keys;
-    if (p->kind == PROOF_NONE)
-        return 0;
+    int rc = 0;
     if (p->kind == PROOF_PASSWORD)
-        return set(socket, ZMQ_PLAIN_USERNAME, "worker", 6) ||
-                       set(socket, ZMQ_PLAIN_PASSWORD, p->password, PASSWORD)
-                   ? -1
-                   : 0;
-    return set(socket, ZMQ_CURVE_SERVERKEY, k->server_public, SECRET_KEY) ||
-                   set(socket, ZMQ_CURVE_PUBLICKEY, k->worker_public,
-                       SECRET_KEY) ||
-                   set(socket, ZMQ_CURVE_SECRETKEY, k->worker_secret,
-                       SECRET_KEY)
-               ? -1
-               : 0;
+        rc = set(socket, ZMQ_PLAIN_USERNAME, "worker", 6) ||
+             set(socket, ZMQ_PLAIN_PASSWORD, p->password, PASSWORD);
+    if (p->kind == PROOF_KEY)
+        rc = set(socket, ZMQ_CURVE_SERVERKEY, k->server_public, SECRET_KEY) ||
+             set(socket, ZMQ_CURVE_PUBLICKEY, k->worker_public, SECRET_KEY) ||
+             set(socket, ZMQ_CURVE_SECRETKEY, k->worker_secret, SECRET_KEY);
+    return rc ? -1 : 0;
 }
 
 int auth_join(void *socket, const char *endpoint, const char *curve)

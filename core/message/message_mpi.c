@@ -83,16 +83,6 @@ struct transport {
     atomic_bool woken;          // ends a wait; it announces nothing else
 };
 
-static int read_rank(const char *endpoint, int *rank)
-{
-    int used = 0;
-    if (sscanf(endpoint, "mpi://%d%n", rank, &used) != 1 || endpoint[used])
-        return fail("%s: not mpi://RANK; try: lockstep train transport=mpi, "
-                    "which names the servers",
-                    endpoint);
-    return 0;
-}
-
 // ---- receiving
 
 static struct packet *take_spare(struct endpoint *m)
@@ -390,9 +380,11 @@ static int transport_open(struct endpoint *m, const struct endpoint_config *c)
 static int transport_connect(struct endpoint *m, const char *endpoint)
 {
     struct transport *o = m->state;
-    int rank;
-    if (read_rank(endpoint, &rank))
-        return -1;
+    int rank, used = 0;
+    if (sscanf(endpoint, "mpi://%d%n", &rank, &used) != 1 || endpoint[used])
+        return fail("%s: not mpi://RANK; try: lockstep train transport=mpi, "
+                    "which names the servers",
+                    endpoint);
     if (rank < 0 || rank >= o->ranks || rank == o->rank)
         return fail("%s: there are ranks 0 to %d, this is %d", endpoint,
                     o->ranks - 1, o->rank);
@@ -421,12 +413,12 @@ static void transport_close(struct endpoint *m)
         if (o->slots[i])
             transport_drop(&o->slots[i]->message);
     }
-    for (int r = 0; o->from && r < o->ranks; r++)
+    for (int r = 0; o->from && r < o->ranks; r++) {
         while (o->from[r].coming.first)
             transport_drop(message_take(&o->from[r].coming));
-    for (int r = 0; o->from && r < o->ranks; r++)
         while (o->from[r].waiting.first)
             forget_first(&o->from[r].waiting);
+    }
     while (o->ready.first)
         transport_drop(message_take(&o->ready));
     for (struct message *p = o->spare, *next; p; p = next) {

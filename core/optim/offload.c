@@ -186,15 +186,12 @@ struct offload *offload_open(const char *folder, int slots, size_t n)
     o->pieces = (n + o->length - 1) / o->length;
     CHECK(!pthread_mutex_init(&o->lock, NULL) &&
           !pthread_cond_init(&o->change, NULL));
-    if (make_file(o, folder) || make_buffers(o)) {
-        offload_close(&o);
-        return NULL;
-    }
-    o->threaded = !pthread_create(&o->thread, NULL, serve_all, o);
-    if (!o->threaded) {
+    bool ready = !make_file(o, folder) && !make_buffers(o);
+    o->threaded = ready && !pthread_create(&o->thread, NULL, serve_all, o);
+    if (ready && !o->threaded)
         fail("offload=disk: no thread");
+    if (!o->threaded)
         offload_close(&o);
-    }
     return o;
 }
 

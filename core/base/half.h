@@ -1,7 +1,7 @@
 // half.h - the number formats of weights, activations and messages.
 //
 // These functions convert single numbers and round to nearest even. Whole
-// vectors are converted in device/ (device_cast, device_add_on), which picks
+// vectors are converted in device/ (device_cast_on, device_add_on), which picks
 // vector code at run time.
 
 #pragma once

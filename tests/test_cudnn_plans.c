@@ -135,7 +135,7 @@ static void refusals_say_why(void **state)
     print_message("%s\n", fail_message());
     assert_non_null(strstr(fail_message(), "attention=cudnn: cuDNN 9."));
     assert_non_null(strstr(fail_message(), "try: attention=ours"));
-    a = shape(1, 1, 96, 64, DTYPE_BF16); // no whole tiles
+    a = shape(1, 1, 96, 64); // no whole tiles
     int rc = dnn_attention_plan(&plans, &dnn, DTYPE_BF16, &a, true, &workspace);
     if (dnn.version < 91501) {
         assert_int_equal(rc, -1);

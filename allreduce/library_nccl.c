@@ -111,11 +111,11 @@ static int move(struct group *g, const struct group_op *op, void *data)
     return nccl_asked(g, r, group_verb_name(op->verb));
 }
 
-static int cast(const struct group *g, void *dst, enum dtype to, void *src,
-                enum dtype from, float scale, struct group_chunk part)
+static void cast(const struct group *g, void *dst, enum dtype to, void *src,
+                 enum dtype from, float scale, struct group_chunk part)
 {
-    return device_cast_on(g->job.dev, DEVICE_COMM, at(dst, to, part.off), to,
-                          at(src, from, part.off), from, scale, part.n);
+    device_cast_on(g->job.dev, DEVICE_COMM, at(dst, to, part.off), to,
+                   at(src, from, part.off), from, scale, part.n);
 }
 
 // Moves fp32 numbers that travel in 16 bits. After an all_gather or a broadcast
@@ -127,22 +127,24 @@ static int move_half(struct group *g, const struct group_op *op)
     const struct group_vector *v = &op->vector;
     struct group_chunk given = operand_given(g, op);
     bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
-    if (cast(g, l->half, v->wire, v->data, DTYPE_F32, v->scale, given) ||
-        (result && cast(g, v->data, DTYPE_F32, l->half, v->wire, 1, given)) ||
-        move(g, op, l->half))
+    cast(g, l->half, v->wire, v->data, DTYPE_F32, v->scale, given);
+    if (result)
+        cast(g, v->data, DTYPE_F32, l->half, v->wire, 1, given);
+    if (move(g, op, l->half))
         return -1;
-    return cast(g, v->data, DTYPE_F32, l->half, v->wire, 1,
-                operand_taken(g, op));
+    cast(g, v->data, DTYPE_F32, l->half, v->wire, 1, operand_taken(g, op));
+    return 0;
 }
 
 static int library_begin(struct group *g, const struct group_op *op)
 {
     operands_count(g, op);
-    if (nccl_begin(g) ||
-        (group_casts(&op->vector) ? move_half(g, op)
-                                  : move(g, op, op->vector.data)))
+    nccl_begin(g);
+    if (group_casts(&op->vector) ? move_half(g, op)
+                                 : move(g, op, op->vector.data))
         return -1;
-    return nccl_end(g);
+    nccl_end(g);
+    return 0;
 }
 
 static int library_open(struct group *g)

@@ -81,11 +81,9 @@ static int sort_tokens(struct ops *o)
         t->kinds = cuda_tokens_sort(order, start, token, scratch, host, n,
                                     (struct words){0, o->V});
     o->tokens = take(o, 4 * o->rows + 1, sizeof *o->tokens);
-    if (!rc)
-        rc = o->tokens ? device_copy(o->dev, o->tokens, host,
-                                     (4 * o->rows + 1) * sizeof *host)
-                       : -1;
+    rc = rc || !o->tokens ? -1 : 0;
     if (!rc) {
+        device_copy(o->dev, o->tokens, host, (4 * o->rows + 1) * sizeof *host);
         t->order = o->tokens + n;
         t->start = t->order + n;
         t->token = t->start + n + 1;
@@ -132,14 +130,13 @@ static int time_of(struct ops *o, int (*fn)(struct ops *o), double *seconds)
 {
     double t[ROUNDS];
     for (int i = -WARM; i < ROUNDS; i++) {
-        uint64_t ns;
-        if (device_record(o->dev, &o->from, DEVICE_COMPUTE) || fn(o) ||
-            device_record(o->dev, &o->to, DEVICE_COMPUTE) ||
-            device_wait(o->dev, &o->to) ||
-            device_between(o->dev, &o->from, &o->to, &ns))
+        device_record(o->dev, &o->from, DEVICE_COMPUTE);
+        if (fn(o))
             return -1;
+        device_record(o->dev, &o->to, DEVICE_COMPUTE);
+        device_wait(o->dev, &o->to);
         if (i >= 0)
-            t[i] = (double)ns * 1e-9;
+            t[i] = (double)device_between(o->dev, &o->from, &o->to) * 1e-9;
     }
     *seconds = median(t, ROUNDS);
     return 0;
@@ -320,8 +317,8 @@ static int embed(struct ops *o)
 static int embed_back(struct ops *o)
 {
     kernels_cuda.embed_backward(o->dw, o->dw, o->x, o->tokens,
-                                (struct words){0, o->V}, o->rows,
-                                o->is->tokens, o->C, true, &o->mask);
+                                (struct words){0, o->V}, o->rows, o->is->tokens,
+                                o->C, true, &o->mask);
     return 0;
 }
 
@@ -354,12 +351,11 @@ static int others(struct ops *o)
     double n = (double)o->rows * o->C, size = (double)o->size;
     double pairs = 2 * n * o->is->tokens; // two products, half of each
     double slice = (double)o->S * o->V;
-    const struct cuda_model m = {
-        .queue = device_handle(o->dev, DEVICE_COMPUTE),
-        .format = o->format,
-        .tf32 = o->is->tf32,
-        .stride = o->stride,
-        .tokens = o->by_token};
+    const struct cuda_model m = {.queue = device_handle(o->dev, DEVICE_COMPUTE),
+                                 .format = o->format,
+                                 .tf32 = o->is->tf32,
+                                 .stride = o->stride,
+                                 .tokens = o->by_token};
     cuda_begin(&m);
     int rc = line(o, "attention", attend, pairs, 4 * n * size) ||
              line(o, "attention, backward", attend_back, 2.5 * pairs,

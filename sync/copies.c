@@ -51,38 +51,43 @@ void copies_close(struct copies **c)
     *c = NULL;
 }
 
-int copies_ready(const struct sync *s, int b)
+void copies_ready(const struct sync *s, int b)
 {
     const struct bucket *k = &s->job.buckets[b];
-    return s->copies ? staging_down(s->copies->of_grads, b, k->off, k->n) : 0;
+    if (s->copies)
+        staging_down(s->copies->of_grads, b, k->off, k->n);
 }
 
-int copies_await(const struct sync *s, int b)
+void copies_await(const struct sync *s, int b)
 {
-    return s->copies ? staging_await(s->copies->of_grads, b) : 0;
+    if (s->copies)
+        staging_await(s->copies->of_grads, b);
 }
 
-int copies_fetch_params(const struct sync *s)
+void copies_fetch_params(const struct sync *s)
 {
-    return s->copies && (staging_down(s->copies->of_params, 0, 0, s->job.n) ||
-                         staging_await(s->copies->of_params, 0))
-               ? -1
-               : 0;
+    if (!s->copies)
+        return;
+    staging_down(s->copies->of_params, 0, 0, s->job.n);
+    staging_await(s->copies->of_params, 0);
 }
 
-static int send_whole(const struct sync *s, struct staging *v)
+static void send_whole(const struct sync *s, struct staging *v)
 {
-    return staging_up(v, 0, s->job.n) ? -1 : staging_settle(v);
+    staging_up(v, 0, s->job.n);
+    staging_settle(v);
 }
 
-int copies_send_params(const struct sync *s)
+void copies_send_params(const struct sync *s)
 {
-    return s->copies ? send_whole(s, s->copies->of_params) : 0;
+    if (s->copies)
+        send_whole(s, s->copies->of_params);
 }
 
-int copies_send_grads(const struct sync *s)
+void copies_send_grads(const struct sync *s)
 {
-    return s->copies ? send_whole(s, s->copies->of_grads) : 0;
+    if (s->copies)
+        send_whole(s, s->copies->of_grads);
 }
 
 // ---- blocks
@@ -108,15 +113,13 @@ int block_copies_open(struct sync *s)
     c->device.grads = device_alloc(dev, s->lent.grad_bytes, 1);
     if (s->lends_params)
         c->device.weights = device_alloc(dev, s->lent.weight_bytes, 1);
-    return !c->places || !c->device.grads ||
-                   (s->lends_params && !c->device.weights) ||
-                   device_event_open(dev, &c->before) ||
-                   device_event_open(dev, &c->up) ||
-                   device_event_open(dev, &c->filled) ||
-                   device_event_open(dev, &c->down) ||
-                   device_record(dev, &c->before, DEVICE_COMPUTE)
-               ? -1
-               : 0;
+    if (!c->places || !c->device.grads ||
+        (s->lends_params && !c->device.weights) ||
+        device_event_open(dev, &c->before) || device_event_open(dev, &c->up) ||
+        device_event_open(dev, &c->filled) || device_event_open(dev, &c->down))
+        return -1;
+    device_record(dev, &c->before, DEVICE_COMPUTE);
+    return 0;
 }
 
 void block_copies_close(struct sync *s)
@@ -148,45 +151,45 @@ static size_t elements(const struct sync *s, int b)
     return s->job.buckets[s->job.nbuckets - 1 - b].n;
 }
 
-int block_copies_take(struct sync *s, int b, struct sync_place *device)
+void block_copies_take(struct sync *s, int b, struct sync_place *device)
 {
     struct block_copies *c = s->block_copies;
     struct device *dev = s->job.dev;
     const struct sync_place *host = &s->place;
     *device = *host;
     if (!c)
-        return 0;
+        return;
     c->places[b] = *host;
     if (host->grads)
         device->grads = across(c->device.grads, s->lent.grads, host->grads);
     if (!host->weights)
-        return 0;
+        return;
     device->weights = across(c->device.weights, s->lent.weights, host->weights);
-    if (device_follow(dev, DEVICE_UP, &c->before) ||
-        device_record(dev, &c->before, DEVICE_COMPUTE) ||
-        busy_begin(dev, DEVICE_UP) ||
-        device_copy_on(dev, DEVICE_UP, device->weights, host->weights,
-                       elements(s, b) * dtype_bytes(s->job.format)) ||
-        busy_end(dev, DEVICE_UP) || device_record(dev, &c->up, DEVICE_UP) ||
-        device_follow(dev, DEVICE_COMPUTE, &c->up))
-        return -1;
-    return device_wait(dev, &c->up);
+    device_follow(dev, DEVICE_UP, &c->before);
+    device_record(dev, &c->before, DEVICE_COMPUTE);
+    busy_begin(dev, DEVICE_UP);
+    device_copy_on(dev, DEVICE_UP, device->weights, host->weights,
+                   elements(s, b) * dtype_bytes(s->job.format));
+    busy_end(dev, DEVICE_UP);
+    device_record(dev, &c->up, DEVICE_UP);
+    device_follow(dev, DEVICE_COMPUTE, &c->up);
+    device_wait(dev, &c->up);
 }
 
-int block_copies_ready(struct sync *s, int b)
+void block_copies_ready(struct sync *s, int b)
 {
     struct block_copies *c = s->block_copies;
     struct device *dev = s->job.dev;
     if (!c)
-        return 0;
+        return;
     float *host = c->places[b].grads;
     const float *device = across(c->device.grads, s->lent.grads, host);
-    if (device_record(dev, &c->filled, DEVICE_COMPUTE) ||
-        device_follow(dev, DEVICE_DOWN, &c->filled) ||
-        busy_begin(dev, DEVICE_DOWN) ||
-        device_copy_on(dev, DEVICE_DOWN, host, device,
-                       elements(s, b) * sizeof *host) ||
-        busy_end(dev, DEVICE_DOWN) || device_record(dev, &c->down, DEVICE_DOWN))
-        return -1;
-    return device_wait(dev, &c->down);
+    device_record(dev, &c->filled, DEVICE_COMPUTE);
+    device_follow(dev, DEVICE_DOWN, &c->filled);
+    busy_begin(dev, DEVICE_DOWN);
+    device_copy_on(dev, DEVICE_DOWN, host, device,
+                   elements(s, b) * sizeof *host);
+    busy_end(dev, DEVICE_DOWN);
+    device_record(dev, &c->down, DEVICE_DOWN);
+    device_wait(dev, &c->down);
 }

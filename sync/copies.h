@@ -22,7 +22,8 @@
 // device computes with the block before. Its gradient comes down when the
 // device has computed it; the host waits for that.
 //
-// Functions return 0, or -1 after fail(). Without copies they do nothing.
+// Opening returns 0, or -1 after fail(). Without copies these functions do
+// nothing.
 
 #pragma once
 
@@ -44,15 +45,15 @@ void copies_close(struct copies **c);
 // copies_ready: the work that fills bucket b is queued on the compute queue;
 // queues its copy to the host behind that. copies_await: waits until that copy
 // is complete.
-int copies_ready(const struct sync *s, int b);
-int copies_await(const struct sync *s, int b);
+void copies_ready(const struct sync *s, int b);
+void copies_await(const struct sync *s, int b);
 
 // copies_fetch_params: copies all parameters to the host, and waits for the
 // copy. The others copy a whole vector to the device, before the compute
 // queue's next work.
-int copies_fetch_params(const struct sync *s);
-int copies_send_params(const struct sync *s);
-int copies_send_grads(const struct sync *s);
+void copies_fetch_params(const struct sync *s);
+void copies_send_params(const struct sync *s);
+void copies_send_grads(const struct sync *s);
 
 // Opens s->block_copies, if the backend needs them, with buffers of the sizes
 // in s->lent, which the strategy has set.
@@ -62,8 +63,8 @@ void block_copies_close(struct sync *s);
 // The strategy has lent block b (from the start of the vector) at s->place.
 // Copies its weights to the device, and returns when the host's may change.
 // *device becomes the place of the block on the device.
-int block_copies_take(struct sync *s, int b, struct sync_place *device);
+void block_copies_take(struct sync *s, int b, struct sync_place *device);
 
 // The work that fills the gradient of block b is queued. Copies the gradient to
 // the host and waits for it.
-int block_copies_ready(struct sync *s, int b);
+void block_copies_ready(struct sync *s, int b);

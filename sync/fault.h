@@ -12,7 +12,7 @@ int fault_check(const struct sync *s);
 
 // inject=nan, inf: makes the first gradient of bucket 0 bad before the bucket
 // is sent. Returns 0, or -1 after fail().
-int fault_gradient(struct sync *s);
+void fault_gradient(struct sync *s);
 
 // inject=kill, fail, delay: before the strategy's step, kills this process,
 // fails, or sleeps. Returns 0, or -1 after fail().

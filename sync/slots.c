@@ -28,11 +28,11 @@ int slots_visit(const struct sync *s, int i, int slot, bool fills,
         n = piece_at(s, off);
         rc = offload_take(s->rule.file, s->rule.slots, off, fills, &n, own);
         if (!rc && !fills)
-            rc = device_copy(s->job.dev, piece, own[i], n * sizeof *piece);
+            device_copy(s->job.dev, piece, own[i], n * sizeof *piece);
         if (!rc)
             rc = visit(ctx, slot, off, piece, n);
         if (!rc && fills)
-            rc = device_copy(s->job.dev, own[i], piece, n * sizeof *piece);
+            device_copy(s->job.dev, own[i], piece, n * sizeof *piece);
     }
     mem_free(piece);
     return rc;
@@ -82,11 +82,9 @@ static int broadcast(struct sync *s, int slot, float *v)
     float *host = mem_alloc(s->job.n, sizeof *host);
     if (!host)
         return -1;
-    int rc = device_copy(s->job.dev, host, v, bytes) ||
-                     members_copy(s, slot, host) ||
-                     device_copy(s->job.dev, v, host, bytes)
-                 ? -1
-                 : 0;
+    device_copy(s->job.dev, host, v, bytes);
+    int rc = members_copy(s, slot, host);
+    device_copy(s->job.dev, v, host, bytes);
     mem_free(host);
     return rc;
 }

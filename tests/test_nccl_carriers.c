@@ -316,9 +316,13 @@ static int measured(struct member *m)
 {
     struct trial t;
     struct busy_step s;
-    if (busy_open(m->dev) || busy_step_begin(m->dev) || post_sum(m, &t) ||
-        group_await(m->group, t.ticket) || busy_step_end(m->dev) ||
-        device_finish(m->dev) || busy_take(m->dev, &s) != 1)
+    if (busy_open(m->dev))
+        return -1;
+    busy_step_begin(m->dev);
+    int rc = post_sum(m, &t) || group_await(m->group, t.ticket);
+    busy_step_end(m->dev);
+    device_finish(m->dev);
+    if (rc || !busy_take(m->dev, &s))
         return fail("no step was measured: %s", fail_message());
     m->result = s.at[DEVICE_COMM];
     busy_close(m->dev);

@@ -32,26 +32,24 @@ struct late {
     int n;
 };
 
-static int late_copy(struct device *d, enum device_queue q, void *dst,
-                     const void *src, size_t bytes)
+static void late_copy(struct device *d, enum device_queue q, void *dst,
+                      const void *src, size_t bytes)
 {
     struct late *l = d->state;
     CHECK(l->n < LATE_MOST);
     l->copies[l->n++] = (struct late_copy){q, dst, src, bytes, false};
-    return 0;
 }
 
 // An event is the number of copies recorded before it.
-static int late_record(struct device *d, struct device_event *e,
-                       enum device_queue q)
+static void late_record(struct device *d, struct device_event *e,
+                        enum device_queue q)
 {
     const struct late *l = d->state;
     (void)q;
     e->ns = (uint64_t)l->n;
-    return 0;
 }
 
-static int late_wait(struct device *d, const struct device_event *e)
+static void late_wait(struct device *d, const struct device_event *e)
 {
     struct late *l = d->state;
     for (uint64_t i = 0; i < e->ns; i++) {
@@ -60,14 +58,13 @@ static int late_wait(struct device *d, const struct device_event *e)
             memcpy(c->dst, c->src, c->bytes);
         c->done = true;
     }
-    return 0;
 }
 
-static int late_finish(struct device *d)
+static void late_finish(struct device *d)
 {
     const struct late *l = d->state;
     struct device_event all = {.ns = (uint64_t)l->n};
-    return late_wait(d, &all);
+    late_wait(d, &all);
 }
 
 static struct device late_device(struct device_ops *ops, struct late *state)
@@ -93,10 +90,10 @@ static void on_the_cpu_it_is_the_vector_itself(void **state)
     assert_int_equal(device_open(&d, "cpu"), 0);
     assert_int_equal(staging_open(&s, d, v, N, PIECES, false), 0);
     assert_ptr_equal(staging_host(s), v);
-    assert_int_equal(staging_down(s, 0, 0, N), 0);
-    assert_int_equal(staging_await(s, 0), 0);
-    assert_int_equal(staging_up(s, 0, N), 0);
-    assert_int_equal(staging_settle(s), 0);
+    staging_down(s, 0, 0, N);
+    staging_await(s, 0);
+    staging_up(s, 0, N);
+    staging_settle(s);
     staging_close(&s);
     assert_null(s);
     device_close(&d);
@@ -112,20 +109,18 @@ static void pieces_come_down_and_go_up(struct device *d)
     float *host = staging_host(s);
     assert_ptr_not_equal(host, v);
     for (int p = 0; p < PIECES; p++) // from the end, like backward
-        assert_int_equal(staging_down(s, p, (size_t)(N - (p + 1) * PIECE),
-                                      PIECE),
-                         0);
+        staging_down(s, p, (size_t)(N - (p + 1) * PIECE), PIECE);
     for (int p = 0; p < PIECES; p++) {
-        assert_int_equal(staging_await(s, p), 0);
+        staging_await(s, p);
         size_t off = (size_t)(N - (p + 1) * PIECE);
         for (size_t i = off; i < off + PIECE; i++) {
             assert_true(host[i] == (float)i);
             host[i] += 0.5f;
         }
-        assert_int_equal(staging_up(s, off, PIECE), 0);
+        staging_up(s, off, PIECE);
     }
-    assert_int_equal(staging_settle(s), 0);
-    assert_int_equal(device_finish(d), 0);
+    staging_settle(s);
+    device_finish(d);
     for (int i = 0; i < N; i++)
         assert_true(v[i] == (float)i + 0.5f);
     staging_close(&s);
@@ -158,10 +153,10 @@ static void a_piece_has_not_arrived_before_its_copy(void **state)
     float v[N] = {1, 2};
     struct staging *s = NULL;
     assert_int_equal(staging_open(&s, &d, v, N, 2, false), 0);
-    assert_int_equal(staging_down(s, 0, 0, 1), 0);
-    assert_int_equal(staging_down(s, 1, 1, 1), 0);
+    staging_down(s, 0, 0, 1);
+    staging_down(s, 1, 1, 1);
     assert_false(late.copies[0].done);
-    assert_int_equal(staging_await(s, 0), 0);
+    staging_await(s, 0);
     assert_true(staging_host(s)[0] == 1 && staging_host(s)[1] == 0);
     staging_close(&s); // waits for the copy that is not done
     assert_true(late.copies[1].done);

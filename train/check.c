@@ -55,7 +55,7 @@ static int blame_tensor(struct trainer *t)
         bool host = t->sync->copies && !t->sync->ops->merge;
         const float *grads =
             host ? t->sync->job.grads : place_read(t, t->grads);
-        if (!grads || blame(t, 0, grads, model_nparams(&t->config)))
+        if (blame(t, 0, grads, model_nparams(&t->config)))
             return -1;
     }
     sleep(1);
@@ -145,9 +145,8 @@ static int check_copy(struct trainer *t, const float *params)
     for (size_t off = 0; off < n; off += BLOCK) {
         size_t some = n - off < BLOCK ? n - off : BLOCK;
         vector_cast(want, copy->format, params + off, DTYPE_F32, some);
-        if (device_copy(t->dev, have, (const uint16_t *)copy->at + off,
-                        some * sizeof *have))
-            return -1;
+        device_copy(t->dev, have, (const uint16_t *)copy->at + off,
+                    some * sizeof *have);
         while (k < off + some && want[k - off] == have[k - off])
             k++;
         if (k < off + some)

@@ -210,12 +210,13 @@ static int run_action(struct trainer *t, struct action a,
         row->compute_us += (now_ns() - start) / 1000;
         return rc || t->ready_failed ? -1 : 0;
     }
-    if (busy_begin(t->dev, DEVICE_COMPUTE) ||
-        (a.kind == ACTION_FORWARD
+    busy_begin(t->dev, DEVICE_COMPUTE);
+    if ((a.kind == ACTION_FORWARD
              ? model_forward(t->model, &s, pass)
              : model_backward(t->model, &s, pass, &loss)) ||
-        t->ready_failed || busy_end(t->dev, DEVICE_COMPUTE))
+        t->ready_failed)
         return -1;
+    busy_end(t->dev, DEVICE_COMPUTE);
     t->loss += (double)loss / t->run.accum;
     row->compute_us += (now_ns() - start) / 1000;
     return 0;

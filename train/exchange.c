@@ -39,15 +39,16 @@ exchange_carrier(struct trainer *t, const struct group_job *job, bool between)
                : ring_choose(job, transport == TRANSPORT_TCP);
 }
 
-int exchange_down(struct trainer *t, void *host, const void *v, size_t bytes)
+void exchange_down(struct trainer *t, void *host, const void *v, size_t bytes)
 {
-    return host == v ? 0 : device_copy(t->dev, host, v, bytes);
+    if (host != v)
+        device_copy(t->dev, host, v, bytes);
 }
 
-int exchange_up(struct trainer *t, void *v, const void *host, size_t bytes)
+void exchange_up(struct trainer *t, void *v, const void *host, size_t bytes)
 {
-    return host == v ? 0
-                     : device_copy_on(t->dev, DEVICE_COMPUTE, v, host, bytes);
+    if (host != v)
+        device_copy_on(t->dev, DEVICE_COMPUTE, v, host, bytes);
 }
 
 int exchange_end(int rc)
@@ -105,13 +106,16 @@ int exchange_make(struct trainer *t, struct group *g, const struct group_op *op,
     placed.vector.data = to_at;
     placed.vector.awaited = placed.given.awaited = true;
     // the wait for what a carrier on the device exchanges counts as computing
-    if ((g->ops->on_device
-             ? device_record(t->dev, &t->computed, DEVICE_COMPUTE) ||
-                   device_wait(t->dev, &t->computed)
-             : exchange_down(t, from_at + give.off, from + give.off, give.n)) ||
-        make(t, g, &placed, 0, number))
+    if (g->ops->on_device) {
+        device_record(t->dev, &t->computed, DEVICE_COMPUTE);
+        device_wait(t->dev, &t->computed);
+    } else {
+        exchange_down(t, from_at + give.off, from + give.off, give.n);
+    }
+    if (make(t, g, &placed, 0, number))
         return -1;
-    return exchange_up(t, to + take.off, to_at + take.off, take.n);
+    exchange_up(t, to + take.off, to_at + take.off, take.n);
+    return 0;
 }
 
 int exchange_numbers_open(struct trainer *t, const struct group *g,
@@ -141,10 +145,12 @@ int exchange_sum(struct trainer *t, struct group *g,
                           .vector = group_plain(all, size, DTYPE_F64)};
     op.vector.awaited = true;
     n->host[g->rank] = *number;
-    if ((n->device && device_copy(t->dev, n->device, n->host, bytes)) ||
-        make(t, g, &op, 0, index) ||
-        (n->device && device_copy(t->dev, n->host, n->device, bytes)))
+    if (n->device)
+        device_copy(t->dev, n->device, n->host, bytes);
+    if (make(t, g, &op, 0, index))
         return -1;
+    if (n->device)
+        device_copy(t->dev, n->host, n->device, bytes);
     for (size_t r = 0; r < size; r++)
         sum += n->host[r];
     *number = sum;

@@ -28,9 +28,9 @@ exchange_carrier(struct trainer *t, const struct group_job *job, bool between);
 
 // Copy `bytes` bytes of a vector v of the model to `host`, and back; nothing if
 // the two are one. exchange_down() waits until all that the model has computed
-// is done. Return 0, or -1 after fail().
-int exchange_down(struct trainer *t, void *host, const void *v, size_t bytes);
-int exchange_up(struct trainer *t, void *v, const void *host, size_t bytes);
+// is done.
+void exchange_down(struct trainer *t, void *host, const void *v, size_t bytes);
+void exchange_up(struct trainer *t, void *v, const void *host, size_t bytes);
 
 // After a failure (rc is not 0) sleeps a moment, so that the supervisor sees
 // the death of another worker, the cause, before our exit. Returns 0 or -1.

@@ -57,12 +57,11 @@ static int synchronize(struct trainer *t, const struct sync_in *in,
     return 0;
 }
 
-static int new_weights(struct trainer *t)
+static void new_weights(struct trainer *t)
 {
-    if (busy_begin(t->dev, DEVICE_COMPUTE))
-        return -1;
+    busy_begin(t->dev, DEVICE_COMPUTE);
     model_params_changed(t->model);
-    return busy_end(t->dev, DEVICE_COMPUTE);
+    busy_end(t->dev, DEVICE_COMPUTE);
 }
 
 // What this worker has moved so far along an axis of the mesh.
@@ -115,8 +114,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     for (int a = 0; a < MESH_AXES; a++)
         moved[a] = moved_along(t, (enum mesh_axis)a);
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
-    if (busy_step_begin(t->dev))
-        return -1;
+    busy_step_begin(t->dev);
     if (compute_step(t, row))
         return fail("%s (step %d)", fail_message(), t->step + 1);
     row->join_us = (t->join_ns - join) / 1000;
@@ -156,8 +154,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     if (!out.skipped) {
         *skips = 0;
         t->updates += 1 + out.missed;
-        if (new_weights(t))
-            return -1;
+        new_weights(t);
     }
     t->step += 1 + out.missed;
     t->tokens += (uint64_t)out.used * step_tokens(t) * (uint64_t)t->replicas /
@@ -167,7 +164,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         return -1;
     span_end(t->observe.lane);
     row->step_us = (now_ns() - start) / 1000;
-    return busy_step_end(t->dev);
+    busy_step_end(t->dev);
+    return 0;
 }
 
 static int save(struct trainer *t)
@@ -188,15 +186,15 @@ static int last_step(const struct trainer *t)
 }
 
 // Turns profiling on or off if profile= says so for the next step.
-static int profile(struct trainer *t)
+static void profile(struct trainer *t)
 {
     const struct profile *p = &t->run.profile;
     int since = t->step + 1 - p->from;
     bool on = t->step < last_step(t) && since >= 0 && since < p->count;
     if (on == t->profiling)
-        return 0;
+        return;
     t->profiling = on;
-    return device_profile(t->dev, on);
+    device_profile(t->dev, on);
 }
 
 static int take_steps(void *ctx)
@@ -209,7 +207,8 @@ static int take_steps(void *ctx)
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
         int before = t->step, last = t->run.steps;
-        if (profile(t) || one_step(t, &row, &skips))
+        profile(t);
+        if (one_step(t, &row, &skips))
             return -1;
         row.step = t->step;
         row.tokens = t->tokens;
@@ -228,7 +227,8 @@ static int take_steps(void *ctx)
             return -1;
         progress_step(&progress, t, &row);
     }
-    return profile(t);
+    profile(t);
+    return 0;
 }
 
 // Takes all steps. Where workers go at their own pace, the first may end long
@@ -269,8 +269,8 @@ static int begin(struct trainer *t, char folder[STATE_FOLDER], int *held)
     sync_resume(t->sync, t->step);
     if (!late && (resumed ? state_load(t, folder) : state_first(t)))
         return -1;
-    if (place_write_params(t) || sync_bcast(t->sync) ||
-        (resumed && state_load_slots(t, folder)))
+    place_write_params(t);
+    if (sync_bcast(t->sync) || (resumed && state_load_slots(t, folder)))
         return -1;
     if (late)
         join(t);

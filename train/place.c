@@ -81,14 +81,13 @@ const float *place_read(const struct trainer *t, const float *vector)
     size_t n = model_nparams(&t->config);
     if (device_is_host(t->dev))
         return vector;
-    return device_copy(t->dev, t->host, vector, n * sizeof *vector) ? NULL
-                                                                    : t->host;
+    device_copy(t->dev, t->host, vector, n * sizeof *vector);
+    return t->host;
 }
 
-int place_write_params(struct trainer *t)
+void place_write_params(struct trainer *t)
 {
-    size_t n = model_nparams(&t->config);
-    if (t->host == t->params)
-        return 0;
-    return device_copy(t->dev, t->params, t->host, n * sizeof(float));
+    if (t->host != t->params)
+        device_copy(t->dev, t->params, t->host,
+                    model_nparams(&t->config) * sizeof(float));
 }

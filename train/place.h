@@ -15,9 +15,8 @@ int place_vectors(struct trainer *t);
 void place_close(struct trainer *t);
 
 // Returns the vector (all n parameters) in host memory: itself if the device is
-// the CPU, else a copy in t->host that is valid until the next call. NULL after
-// fail().
+// the CPU, else a copy in t->host that is valid until the next call.
 const float *place_read(const struct trainer *t, const float *vector);
 
-// Copy t->host to the parameters. Returns 0, or -1 after fail().
-int place_write_params(struct trainer *t);
+// Copy t->host to the parameters.
+void place_write_params(struct trainer *t);

@@ -252,8 +252,7 @@ static int write_part(struct trainer *t, struct saving *s)
     size_t n = model_nparams(&t->config);
     if (t->members->rank)
         return 0;
-    const float *params = place_read(t, t->params);
-    return params ? write_range(s, SYNC_PARAMS, 0, (float *)params, n) : -1;
+    return write_range(s, SYNC_PARAMS, 0, (float *)place_read(t, t->params), n);
 }
 
 // ---- parts of a save
@@ -304,12 +303,10 @@ static int write_rest(void *ctx)
 {
     struct save *save = ctx;
     struct trainer *t = save->t;
-    const float *params = NULL;
     if (!is_writer(t))
         return 0;
-    if (!save->s.by_ranges && !(params = place_read(t, t->params)))
-        return -1;
-    return end_folder(&save->s, params);
+    return end_folder(&save->s,
+                      save->s.by_ranges ? NULL : place_read(t, t->params));
 }
 
 static int save_now(struct save *save)
@@ -380,11 +377,8 @@ static int save_later(struct save *save)
         return -1;
     if (!is_writer(t))
         return 0;
-    const float *params = place_read(t, t->params);
-    if (!params)
-        return -1;
-    memcpy(snapshot_vector(saver->copy, 0), params,
-           model_nparams(&t->config) * sizeof *params);
+    memcpy(snapshot_vector(saver->copy, 0), place_read(t, t->params),
+           model_nparams(&t->config) * sizeof(float));
     return snapshot_start(saver->copy, write_copy, saver);
 }
 

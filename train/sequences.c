@@ -143,8 +143,8 @@ static int pass(void *ctx, enum model_passes kind, void *give, size_t given,
     uint64_t sent;
     p->in = group_plain(host[TAKEN] ? host[TAKEN] : take, taken, type);
     p->to = take;
-    return exchange_down(t, out.data, give, given * dtype_bytes(type)) ||
-                   group_send(s->keys, &out, (rank + 1) % n, &sent) ||
+    exchange_down(t, out.data, give, given * dtype_bytes(type));
+    return group_send(s->keys, &out, (rank + 1) % n, &sent) ||
                    group_recv(s->keys, &p->in, (rank + n - 1) % n, &p->ticket)
                ? -1
                : 0;
@@ -155,11 +155,10 @@ static int passed(void *ctx, enum model_passes kind)
     struct trainer *t = ctx;
     struct sequences *s = t->sequences;
     struct open_pass *p = &s->passes[kind];
-    return exchange_await(t, s->keys, p->ticket, s->exchanges++) ||
-                   exchange_up(t, p->to, p->in.data,
-                               p->in.n * dtype_bytes(p->in.type))
-               ? -1
-               : 0;
+    if (exchange_await(t, s->keys, p->ticket, s->exchanges++))
+        return -1;
+    exchange_up(t, p->to, p->in.data, p->in.n * dtype_bytes(p->in.type));
+    return 0;
 }
 
 static int exchange(void *ctx, void *give, const size_t *given, void *take,

@@ -88,8 +88,7 @@ static int let_student(struct trainer *t, float *v, size_t n)
     struct slices *s = t->slices;
     size_t bytes = n * sizeof *v;
     float *at = s->host ? s->host : v;
-    if (exchange_down(t, at, v, bytes))
-        return -1;
+    exchange_down(t, at, v, bytes);
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_JOIN, s->joins++);
     fail("no reason was given"); // the function may return -1 without one
@@ -99,7 +98,8 @@ static int let_student(struct trainer *t, float *v, size_t n)
     span_end(t->observe.lane);
     t->join_ns += now_ns() - start;
     sync_waited(t->sync, now_ns() - start);
-    return rc || exchange_up(t, v, at, bytes) ? -1 : 0;
+    exchange_up(t, v, at, bytes);
+    return rc;
 }
 
 static int join(void *ctx, float *v, size_t n)
@@ -201,10 +201,10 @@ static int align(struct trainer *t, float *at, size_t from, size_t n)
         copy_undivided(t, at, from, n, false);
     else
         memset(at, 0, bytes);
-    if (exchange_up(t, sum, at, bytes) ||
-        exchange(t, GROUP_ALL_REDUCE, group_floats(sum, n)) ||
-        exchange_down(t, at, sum, bytes))
+    exchange_up(t, sum, at, bytes);
+    if (exchange(t, GROUP_ALL_REDUCE, group_floats(sum, n)))
         return -1;
+    exchange_down(t, at, sum, bytes);
     copy_undivided(t, at, from, n, true);
     return 0;
 }
@@ -216,13 +216,11 @@ int slices_align(struct trainer *t)
         return 0;
     float *at = s->host ? s->host : model_sum(t->model);
     size_t most = sum_n(t), all = copy_undivided(t, NULL, 0, 0, false);
-    if (!place_read(t, t->params))
-        return -1;
+    place_read(t, t->params);
     for (size_t from = 0; from < all; from += most)
         if (align(t, at, from, all - from < most ? all - from : most))
             return fail("%s (step %d)", fail_message(), t->step + 1);
-    if (place_write_params(t))
-        return -1;
+    place_write_params(t);
     if (model_copy(t->model)) // it has the values before
         model_copy(t->model)->fresh = false;
     return 0;

@@ -86,34 +86,30 @@ void *stage_buffers_at(struct stage_buffers *b, enum stage_buffer kind, int i)
     return b->host[kind] + (size_t)i * b->bytes;
 }
 
-int stage_buffers_up(struct stage_buffers *b, enum stage_buffer kind, int i)
+void stage_buffers_up(struct stage_buffers *b, enum stage_buffer kind, int i)
 {
-    if (!is_copy(b))
-        return 0;
-    return device_copy_on(b->t->dev, DEVICE_COMPUTE, of_model(b, kind, i),
-                          stage_buffers_at(b, kind, i), b->bytes);
+    if (is_copy(b))
+        device_copy_on(b->t->dev, DEVICE_COMPUTE, of_model(b, kind, i),
+                       stage_buffers_at(b, kind, i), b->bytes);
 }
 
-int stage_buffers_down(struct stage_buffers *b, enum stage_buffer kind, int i)
+void stage_buffers_down(struct stage_buffers *b, enum stage_buffer kind, int i)
 {
-    if (!is_copy(b))
-        return 0;
-    return device_copy(b->t->dev, stage_buffers_at(b, kind, i),
-                       of_model(b, kind, i), b->bytes);
+    if (is_copy(b))
+        device_copy(b->t->dev, stage_buffers_at(b, kind, i),
+                    of_model(b, kind, i), b->bytes);
 }
 
 float *stage_buffers_tied(struct stage_buffers *b, float *vector)
 {
     if (!is_copy(b))
         return vector;
-    return device_copy(b->t->dev, b->tied, vector, b->n_tied * sizeof *vector)
-               ? NULL
-               : b->tied;
+    device_copy(b->t->dev, b->tied, vector, b->n_tied * sizeof *vector);
+    return b->tied;
 }
 
-int stage_buffers_put_tied(struct stage_buffers *b, float *vector)
+void stage_buffers_put_tied(struct stage_buffers *b, float *vector)
 {
-    if (!is_copy(b))
-        return 0;
-    return device_copy(b->t->dev, vector, b->tied, b->n_tied * sizeof *vector);
+    if (is_copy(b))
+        device_copy(b->t->dev, vector, b->tied, b->n_tied * sizeof *vector);
 }

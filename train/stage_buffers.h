@@ -25,13 +25,12 @@ void *stage_buffers_at(struct stage_buffers *b, enum stage_buffer kind, int i);
 
 // Copies what the network has written to the model: later work of the compute
 // queue finds it. Copies what the model has computed to the network's side, and
-// waits. 0, or -1 after fail().
-int stage_buffers_up(struct stage_buffers *b, enum stage_buffer kind, int i);
-int stage_buffers_down(struct stage_buffers *b, enum stage_buffer kind, int i);
+// waits.
+void stage_buffers_up(struct stage_buffers *b, enum stage_buffer kind, int i);
+void stage_buffers_down(struct stage_buffers *b, enum stage_buffer kind, int i);
 
 // The tied table's floats of one of the trainer's vectors, for the network to
 // read and write: the vector itself, or a copy of them. There is one copy at a
-// time. NULL after fail(). stage_buffers_put_tied() writes a copy back. 0, or
-// -1 after fail().
+// time. stage_buffers_put_tied() writes a copy back.
 float *stage_buffers_tied(struct stage_buffers *b, float *vector);
-int stage_buffers_put_tied(struct stage_buffers *b, float *vector);
+void stage_buffers_put_tied(struct stage_buffers *b, float *vector);

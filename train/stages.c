@@ -314,9 +314,10 @@ static int begin_forward(struct trainer *t, struct action a,
     CHECK(slot >= 0);
     if (stages_is_first(t, a.chunk))
         at->input = s->inputs ? slot : 0;
-    else if (await_stage(t, s->forward, at->came, a.micro) ||
-             stage_buffers_up(s->buffers, STAGE_INPUT, at->input))
+    else if (await_stage(t, s->forward, at->came, a.micro))
         return -1;
+    else
+        stage_buffers_up(s->buffers, STAGE_INPUT, at->input);
     *pass =
         (struct model_pass){.chunk = a.chunk, .slot = slot, .input = at->input};
     return 0;
@@ -330,8 +331,7 @@ static int end_forward(struct trainer *t, struct action a,
     if (stages_is_last(t, a.chunk))
         return 0;
     struct group_vector v = message(t, STAGE_OUTPUT, pass->slot);
-    if (stage_buffers_down(s->buffers, STAGE_OUTPUT, pass->slot))
-        return -1;
+    stage_buffers_down(s->buffers, STAGE_OUTPUT, pass->slot);
     return exchange_end(group_send(s->forward, &v, behind(t), &s->sent));
 }
 
@@ -345,11 +345,12 @@ static int begin_backward(struct trainer *t, struct action a,
                                 .slot = at->slot,
                                 .input = at->input,
                                 .edge = edge};
+    bool last = stages_is_last(t, a.chunk);
     if (expect_gradients(t, number) ||
-        (!stages_is_last(t, a.chunk) &&
-         (await_stage(t, s->backward, s->edge[edge].came, a.micro) ||
-          stage_buffers_up(s->buffers, STAGE_EDGE, edge))))
+        (!last && await_stage(t, s->backward, s->edge[edge].came, a.micro)))
         return -1;
+    if (!last)
+        stage_buffers_up(s->buffers, STAGE_EDGE, edge);
     return expect_gradients(t, number + s->ahead);
 }
 
@@ -362,12 +363,11 @@ static int end_backward(struct trainer *t, struct action a,
     s->slot_used[pass->slot] = false;
     if (s->inputs && !stages_is_first(t, a.chunk))
         s->input_used[pass->input] = false;
-    bool first = stages_is_first(t, a.chunk);
-    if (expect_inputs(t) ||
-        (!first && stage_buffers_down(s->buffers, STAGE_EDGE, pass->edge)))
+    if (expect_inputs(t))
         return -1;
-    if (first)
+    if (stages_is_first(t, a.chunk))
         return 0;
+    stage_buffers_down(s->buffers, STAGE_EDGE, pass->edge);
     return exchange_end(
         group_send(s->backward, &v, before(t), &s->edge[pass->edge].sent));
 }
@@ -412,8 +412,6 @@ int stages_tie(struct trainer *t)
         return 0;
     int other = t->stage ? 0 : t->plan.stages - 1;
     float *mine = stage_buffers_tied(s->buffers, t->grads);
-    if (!mine)
-        return -1;
     struct group_vector own = group_floats(mine, n);
     struct group_vector its = group_floats(s->tied, n);
     uint64_t ticket;
@@ -424,7 +422,8 @@ int stages_tie(struct trainer *t)
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < n; i++)
         mine[i] += s->tied[i];
-    return stage_buffers_put_tied(s->buffers, t->grads);
+    stage_buffers_put_tied(s->buffers, t->grads);
+    return 0;
 }
 
 // Replicas sum the two gradients in the order of their places, which differ
@@ -440,8 +439,6 @@ int stages_align(struct trainer *t)
         return -1;
     struct half_copy *copy = model_copy(t->model);
     float *params = stage_buffers_tied(s->buffers, t->params);
-    if (!params)
-        return -1;
     struct group_vector v = group_floats(params, n);
     if (t->sync->copy_only) {
         v.data = copy->at;
@@ -455,7 +452,9 @@ int stages_align(struct trainer *t)
                       : group_send(s->forward, &v, other, &ticket);
     if (rc || group_await(s->forward, ticket))
         return exchange_end(-1);
-    return t->stage ? stage_buffers_put_tied(s->buffers, t->params) : 0;
+    if (t->stage)
+        stage_buffers_put_tied(s->buffers, t->params);
+    return 0;
 }
 
 // ---- outside a step
@@ -470,7 +469,8 @@ int stages_receive(struct trainer *t, int chunk)
     if (group_recv(s->forward, &v, before(t), &ticket) ||
         exchange_end(group_await(s->forward, ticket)))
         return -1;
-    return stage_buffers_up(s->buffers, STAGE_INPUT, 0);
+    stage_buffers_up(s->buffers, STAGE_INPUT, 0);
+    return 0;
 }
 
 int stages_send(struct trainer *t, int chunk)
@@ -480,8 +480,7 @@ int stages_send(struct trainer *t, int chunk)
     if (t->plan.stages == 1 || stages_is_last(t, chunk))
         return 0;
     struct group_vector v = message(t, STAGE_OUTPUT, 0);
-    if (stage_buffers_down(s->buffers, STAGE_OUTPUT, 0))
-        return -1;
+    stage_buffers_down(s->buffers, STAGE_OUTPUT, 0);
     return group_send(s->forward, &v, behind(t), &ticket) ||
                    exchange_end(group_await(s->forward, ticket))
                ? -1

@@ -54,87 +54,82 @@ void busy_close(struct device *d)
 
 // Begins a new stretch. If `capacity` stretches are under way, the newest goes
 // on instead, so that no thread has to wait.
-static int begin(struct device *d, struct meter *t, uint64_t capacity)
+static void begin(struct device *d, struct meter *t, uint64_t capacity)
 {
     CHECK(t->begun == t->ended);
-    if (t->begun - t->counted == capacity) {
+    if (t->begun - t->counted == capacity)
         t->ended--;
-        return 0;
-    }
-    return device_record(d, &t->from[t->begun++ % BUSY_STRETCHES], t->queue);
+    else
+        device_record(d, &t->from[t->begun++ % BUSY_STRETCHES], t->queue);
 }
 
-static int end(struct device *d, struct meter *t)
+static void end(struct device *d, struct meter *t)
 {
     CHECK(t->begun == t->ended + 1);
-    return device_record(d, &t->to[t->ended++ % BUSY_STRETCHES], t->queue);
+    device_record(d, &t->to[t->ended++ % BUSY_STRETCHES], t->queue);
 }
 
-int busy_begin(struct device *d, enum device_queue q)
+void busy_begin(struct device *d, enum device_queue q)
 {
-    return d->busy ? begin(d, &d->busy->meters[q], BUSY_STRETCHES) : 0;
+    if (d->busy)
+        begin(d, &d->busy->meters[q], BUSY_STRETCHES);
 }
 
-int busy_end(struct device *d, enum device_queue q)
+void busy_end(struct device *d, enum device_queue q)
 {
-    return d->busy ? end(d, &d->busy->meters[q]) : 0;
+    if (d->busy)
+        end(d, &d->busy->meters[q]);
 }
 
-int busy_step_begin(struct device *d)
+void busy_step_begin(struct device *d)
 {
-    return d->busy ? begin(d, &d->busy->meters[STEPS], BUSY_STEPS) : 0;
+    if (d->busy)
+        begin(d, &d->busy->meters[STEPS], BUSY_STEPS);
 }
 
-int busy_step_end(struct device *d)
+void busy_step_end(struct device *d)
 {
     if (!d->busy)
-        return 0;
+        return;
     uint64_t step = d->busy->meters[STEPS].ended;
     struct mark *k = &d->busy->marks[step % BUSY_STEPS];
     k->ended_ns = now_ns();
     for (int m = 0; m < METERS; m++)
         k->upto[m] = d->busy->meters[m].ended;
     k->upto[STEPS]++;
-    return end(d, &d->busy->meters[STEPS]);
+    end(d, &d->busy->meters[STEPS]);
 }
 
-// 1 if stretches up to `upto` are over, 0 if not, -1 after fail().
-static int over(struct device *d, const struct meter *t, uint64_t upto)
+// Whether stretches up to `upto` are over.
+static bool over(struct device *d, const struct meter *t, uint64_t upto)
 {
-    if (t->counted == upto)
-        return 1;
-    return device_reached(d, &t->to[(upto - 1) % BUSY_STRETCHES]);
+    return t->counted == upto ||
+           device_reached(d, &t->to[(upto - 1) % BUSY_STRETCHES]);
 }
 
-static int count(struct device *d, struct meter *t, uint64_t upto, uint64_t *ns)
+// The sum of the stretches up to `upto` that were not counted yet, in ns.
+static uint64_t count(struct device *d, struct meter *t, uint64_t upto)
 {
-    for (*ns = 0; t->counted < upto; t->counted++) {
+    uint64_t ns = 0;
+    for (; t->counted < upto; t->counted++) {
         int i = (int)(t->counted % BUSY_STRETCHES);
-        uint64_t one;
-        if (device_between(d, &t->from[i], &t->to[i], &one))
-            return -1;
-        *ns += one;
+        ns += device_between(d, &t->from[i], &t->to[i]);
     }
-    return 0;
+    return ns;
 }
 
-int busy_take(struct device *d, struct busy_step *out)
+bool busy_take(struct device *d, struct busy_step *out)
 {
     struct busy *b = d->busy;
-    uint64_t ns[METERS];
     if (!b || b->meters[STEPS].counted == b->meters[STEPS].ended)
-        return 0;
+        return false;
     const struct mark *k = &b->marks[b->meters[STEPS].counted % BUSY_STEPS];
-    for (int m = 0; m < METERS; m++) {
-        int done = over(d, &b->meters[m], k->upto[m]);
-        if (done <= 0)
-            return done;
-    }
     for (int m = 0; m < METERS; m++)
-        if (count(d, &b->meters[m], k->upto[m], &ns[m]))
-            return -1;
-    *out = (struct busy_step){.ended_ns = k->ended_ns, .ns = ns[STEPS]};
+        if (!over(d, &b->meters[m], k->upto[m]))
+            return false;
+    out->ended_ns = k->ended_ns;
+    out->ns = count(d, &b->meters[STEPS], k->upto[STEPS]);
     for (int q = 0; q < DEVICE_QUEUES; q++)
-        out->at[q] = ns[q];
-    return 1;
+        out->at[q] = count(d, &b->meters[q], k->upto[q]);
+    return true;
 }

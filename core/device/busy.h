@@ -39,15 +39,15 @@ int busy_open(struct device *d);
 void busy_close(struct device *d);
 
 // To be called before and after work is given to a queue. Stretches of a queue
-// do not nest. 0, or -1 after fail().
-int busy_begin(struct device *d, enum device_queue q);
-int busy_end(struct device *d, enum device_queue q);
+// do not nest.
+void busy_begin(struct device *d, enum device_queue q);
+void busy_end(struct device *d, enum device_queue q);
 
 // To be called at the beginning and the end of a step. They record on the
-// compute queue. 0, or -1 after fail().
-int busy_step_begin(struct device *d);
-int busy_step_end(struct device *d);
+// compute queue.
+void busy_step_begin(struct device *d);
+void busy_step_end(struct device *d);
 
-// Takes the oldest step that was not taken yet. Returns 1; 0 if the device has
-// not finished it or there is none; -1 after fail().
-int busy_take(struct device *d, struct busy_step *out);
+// Takes the oldest step that was not taken yet. False if the device has not
+// finished it or there is none.
+bool busy_take(struct device *d, struct busy_step *out);

@@ -74,59 +74,53 @@ static void cpu_close(struct device *d)
         cpu_free(d, b->at);
 }
 
-static int cpu_copy(struct device *d, enum device_queue q, void *dst,
-                    const void *src, size_t bytes)
+static void cpu_copy(struct device *d, enum device_queue q, void *dst,
+                     const void *src, size_t bytes)
 {
     (void)d, (void)q;
     memmove(dst, src, bytes);
-    return 0;
 }
 
-static int cpu_cast(struct device *d, enum device_queue q, void *dst,
-                    enum dtype to, const void *src, enum dtype from,
-                    float scale, size_t n)
+static void cpu_cast(struct device *d, enum device_queue q, void *dst,
+                     enum dtype to, const void *src, enum dtype from,
+                     float scale, size_t n)
 {
     (void)d, (void)q;
     if (scale == 1.0f)
         vector_cast(dst, to, src, from, n);
     else
         vector_cast_scaled(dst, to, src, scale, n);
-    return 0;
 }
 
-static int cpu_add(struct device *d, enum device_queue q, void *dst,
-                   const void *src, enum dtype from, size_t n)
+static void cpu_add(struct device *d, enum device_queue q, void *dst,
+                    const void *src, enum dtype from, size_t n)
 {
     (void)d, (void)q;
     if (from == DTYPE_F64)
         vector_add_doubles(dst, src, n);
     else
         vector_add(dst, src, from, n);
-    return 0;
 }
 
-static int cpu_add_into_wire(struct device *d, enum device_queue q, void *wire,
-                             enum dtype type, const float *acc, size_t n)
+static void cpu_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                              enum dtype type, const float *acc, size_t n)
 {
     (void)d, (void)q;
     vector_add_into_wire(wire, type, acc, n);
-    return 0;
 }
 
-static int cpu_record(struct device *d, struct device_event *e,
-                      enum device_queue q)
+static void cpu_record(struct device *d, struct device_event *e,
+                       enum device_queue q)
 {
     (void)d, (void)q;
     e->ns = now_ns();
-    return 0;
 }
 
-static int cpu_between(struct device *d, const struct device_event *from,
-                       const struct device_event *to, uint64_t *ns)
+static uint64_t cpu_between(struct device *d, const struct device_event *from,
+                            const struct device_event *to)
 {
     (void)d;
-    *ns = to->ns - from->ns;
-    return 0;
+    return to->ns - from->ns;
 }
 
 const struct device_ops device_cpu = {

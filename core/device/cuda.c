@@ -150,11 +150,10 @@ static void cuda_host_free(struct device *d, void *p)
     CU(cudaFreeHost(p));
 }
 
-static int cuda_copy(struct device *d, enum device_queue q, void *dst,
-                     const void *src, size_t bytes)
+static void cuda_copy(struct device *d, enum device_queue q, void *dst,
+                      const void *src, size_t bytes)
 {
     CU(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_of(d, q)));
-    return 0;
 }
 
 static int cuda_event_open(struct device *d, struct device_event *e, bool timed)
@@ -179,61 +178,55 @@ static void cuda_event_close(struct device *d, struct device_event *e)
         CU(cudaEventDestroy(e->handle));
 }
 
-static int cuda_record(struct device *d, struct device_event *e,
-                       enum device_queue q)
+static void cuda_record(struct device *d, struct device_event *e,
+                        enum device_queue q)
 {
     CU(cudaEventRecord(e->handle, stream_of(d, q)));
-    return 0;
 }
 
-static int cuda_follow(struct device *d, enum device_queue q,
-                       const struct device_event *e)
+static void cuda_follow(struct device *d, enum device_queue q,
+                        const struct device_event *e)
 {
     CU(cudaStreamWaitEvent(stream_of(d, q), e->handle, 0));
-    return 0;
 }
 
-static int cuda_reached(struct device *d, const struct device_event *e)
+static bool cuda_reached(struct device *d, const struct device_event *e)
 {
     (void)d;
     cudaError_t status = cudaEventQuery(e->handle);
     if (status == cudaErrorNotReady) {
         cudaGetLastError(); // clears it, or the next launch would report it
-        return 0;
+        return false;
     }
     CU(status);
-    return 1;
+    return true;
 }
 
-static int cuda_wait(struct device *d, const struct device_event *e)
+static void cuda_wait(struct device *d, const struct device_event *e)
 {
     (void)d;
     CU(cudaEventSynchronize(e->handle));
-    return 0;
 }
 
-static int cuda_between(struct device *d, const struct device_event *from,
-                        const struct device_event *to, uint64_t *ns)
+static uint64_t cuda_between(struct device *d, const struct device_event *from,
+                             const struct device_event *to)
 {
     (void)d;
     float ms = 0;
     CU(cudaEventElapsedTime(&ms, from->handle, to->handle));
-    *ns = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
-    return 0;
+    return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
 }
 
-static int cuda_finish(struct device *d)
+static void cuda_finish(struct device *d)
 {
     for (int q = 0; q < DEVICE_QUEUES; q++)
         CU(cudaStreamSynchronize(stream_of(d, (enum device_queue)q)));
-    return 0;
 }
 
-static int cuda_profile(struct device *d, bool on)
+static void cuda_profile(struct device *d, bool on)
 {
     (void)d;
     CU(on ? cudaProfilerStart() : cudaProfilerStop());
-    return 0;
 }
 
 static void *cuda_handle(struct device *d, enum device_queue q)

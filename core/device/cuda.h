@@ -30,12 +30,12 @@ const char *cuda_name(const struct device *d);
 double cuda_bandwidth(const struct device *d);
 
 // Of the table, in cuda_kernels.cu.
-int cuda_cast(struct device *d, enum device_queue q, void *dst, enum dtype to,
-              const void *src, enum dtype from, float scale, size_t n);
-int cuda_add(struct device *d, enum device_queue q, void *dst, const void *src,
-             enum dtype from, size_t n);
-int cuda_add_into_wire(struct device *d, enum device_queue q, void *wire,
-                       enum dtype type, const float *acc, size_t n);
+void cuda_cast(struct device *d, enum device_queue q, void *dst, enum dtype to,
+               const void *src, enum dtype from, float scale, size_t n);
+void cuda_add(struct device *d, enum device_queue q, void *dst, const void *src,
+              enum dtype from, size_t n);
+void cuda_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                        enum dtype type, const float *acc, size_t n);
 
 #ifdef __cplusplus
 }

@@ -33,12 +33,12 @@ __global__ void add_into_wire_kernel(T *wire, const float *acc, size_t n)
         wire[i] = store<T>(acc[i] + load(wire[i]));
 }
 
-int cuda_cast(struct device *d, enum device_queue q, void *dst, enum dtype to,
-              const void *src, enum dtype from, float scale, size_t n)
+void cuda_cast(struct device *d, enum device_queue q, void *dst, enum dtype to,
+               const void *src, enum dtype from, float scale, size_t n)
 {
     cudaStream_t s = (cudaStream_t)d->ops->handle(d, q);
     if (n == 0 || (dst == src && to == from && scale == 1.0f))
-        return 0;
+        return;
     by_format(to, [=](auto t) {
         by_format(from, [=](auto f) {
             typedef decltype(t) To;
@@ -48,15 +48,14 @@ int cuda_cast(struct device *d, enum device_queue q, void *dst, enum dtype to,
         });
     });
     CU(cudaGetLastError());
-    return 0;
 }
 
-int cuda_add(struct device *d, enum device_queue q, void *dst, const void *src,
-             enum dtype from, size_t n)
+void cuda_add(struct device *d, enum device_queue q, void *dst, const void *src,
+              enum dtype from, size_t n)
 {
     cudaStream_t s = (cudaStream_t)d->ops->handle(d, q);
     if (n == 0)
-        return 0;
+        return;
     if (from == DTYPE_F64)
         add_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
             (double *)dst, (const double *)src, n);
@@ -66,19 +65,17 @@ int cuda_add(struct device *d, enum device_queue q, void *dst, const void *src,
                 (float *)dst, (const decltype(f) *)src, n);
         });
     CU(cudaGetLastError());
-    return 0;
 }
 
-int cuda_add_into_wire(struct device *d, enum device_queue q, void *wire,
-                       enum dtype type, const float *acc, size_t n)
+void cuda_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                        enum dtype type, const float *acc, size_t n)
 {
     cudaStream_t s = (cudaStream_t)d->ops->handle(d, q);
     if (n == 0)
-        return 0;
+        return;
     by_format(type, [=](auto t) {
         add_into_wire_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
             (decltype(t) *)wire, acc, n);
     });
     CU(cudaGetLastError());
-    return 0;
 }

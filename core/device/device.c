@@ -93,42 +93,42 @@ void device_host_free(struct device *d, void *p)
     d->ops->host_free(d, p);
 }
 
-int device_copy_on(struct device *d, enum device_queue q, void *dst,
-                   const void *src, size_t bytes)
+void device_copy_on(struct device *d, enum device_queue q, void *dst,
+                    const void *src, size_t bytes)
 {
-    return d->ops->copy(d, q, dst, src, bytes);
+    d->ops->copy(d, q, dst, src, bytes);
 }
 
-int device_cast_on(struct device *d, enum device_queue q, void *dst,
-                   enum dtype to, const void *src, enum dtype from, float scale,
-                   size_t n)
+void device_cast_on(struct device *d, enum device_queue q, void *dst,
+                    enum dtype to, const void *src, enum dtype from,
+                    float scale, size_t n)
 {
     CHECK(scale == 1.0f || from == DTYPE_F32);
-    return d->ops->cast(d, q, dst, to, src, from, scale, n);
+    d->ops->cast(d, q, dst, to, src, from, scale, n);
 }
 
-int device_add_on(struct device *d, enum device_queue q, void *dst,
-                  const void *src, enum dtype from, size_t n)
+void device_add_on(struct device *d, enum device_queue q, void *dst,
+                   const void *src, enum dtype from, size_t n)
 {
-    return d->ops->add(d, q, dst, src, from, n);
+    d->ops->add(d, q, dst, src, from, n);
 }
 
-int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
-                         enum dtype type, const float *acc, size_t n)
+void device_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                          enum dtype type, const float *acc, size_t n)
 {
-    return d->ops->add_into_wire(d, q, wire, type, acc, n);
+    d->ops->add_into_wire(d, q, wire, type, acc, n);
 }
 
-int device_finish(struct device *d)
+void device_finish(struct device *d)
 {
-    return d->ops->finish ? d->ops->finish(d) : 0;
+    if (d->ops->finish)
+        d->ops->finish(d);
 }
 
-int device_copy(struct device *d, void *dst, const void *src, size_t bytes)
+void device_copy(struct device *d, void *dst, const void *src, size_t bytes)
 {
-    if (d->ops->copy(d, DEVICE_COMPUTE, dst, src, bytes))
-        return -1;
-    return device_finish(d);
+    d->ops->copy(d, DEVICE_COMPUTE, dst, src, bytes);
+    device_finish(d);
 }
 
 static int event_open(struct device *d, struct device_event *e, bool timed)
@@ -154,38 +154,42 @@ void device_event_close(struct device *d, struct device_event *e)
     *e = (struct device_event){0};
 }
 
-int device_record(struct device *d, struct device_event *e, enum device_queue q)
+void device_record(struct device *d, struct device_event *e,
+                   enum device_queue q)
 {
-    return d->ops->record(d, e, q);
+    d->ops->record(d, e, q);
 }
 
-int device_follow(struct device *d, enum device_queue q,
-                  const struct device_event *e)
+void device_follow(struct device *d, enum device_queue q,
+                   const struct device_event *e)
 {
-    return d->ops->follow ? d->ops->follow(d, q, e) : 0;
+    if (d->ops->follow)
+        d->ops->follow(d, q, e);
 }
 
-int device_reached(struct device *d, const struct device_event *e)
+bool device_reached(struct device *d, const struct device_event *e)
 {
-    return d->ops->reached ? d->ops->reached(d, e) : 1;
+    return !d->ops->reached || d->ops->reached(d, e);
 }
 
-int device_wait(struct device *d, const struct device_event *e)
+void device_wait(struct device *d, const struct device_event *e)
 {
-    return d->ops->wait ? d->ops->wait(d, e) : 0;
+    if (d->ops->wait)
+        d->ops->wait(d, e);
 }
 
-int device_between(struct device *d, const struct device_event *from,
-                   const struct device_event *to, uint64_t *ns)
+uint64_t device_between(struct device *d, const struct device_event *from,
+                        const struct device_event *to)
 {
-    return d->ops->between(d, from, to, ns);
+    return d->ops->between(d, from, to);
 }
 
-int device_profile(struct device *d, bool on)
+void device_profile(struct device *d, bool on)
 {
     if (!d->ops->profile)
-        return 0;
-    return device_finish(d) || d->ops->profile(d, on) ? -1 : 0;
+        return;
+    device_finish(d);
+    d->ops->profile(d, on);
 }
 
 void *device_handle(struct device *d, enum device_queue q)

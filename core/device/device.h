@@ -55,28 +55,29 @@ struct device_ops {
                    struct shared_name *name);
     void *(*host_alloc)(struct device *d, size_t n, size_t size);
     void (*host_free)(struct device *d, void *p);
-    int (*copy)(struct device *d, enum device_queue q, void *dst,
-                const void *src, size_t bytes);
-    int (*cast)(struct device *d, enum device_queue q, void *dst, enum dtype to,
-                const void *src, enum dtype from, float scale, size_t n);
-    int (*add)(struct device *d, enum device_queue q, void *dst,
-               const void *src, enum dtype from, size_t n);
-    int (*add_into_wire)(struct device *d, enum device_queue q, void *wire,
-                         enum dtype type, const float *acc, size_t n);
-    int (*record)(struct device *d, struct device_event *e,
-                  enum device_queue q);
-    int (*between)(struct device *d, const struct device_event *from,
-                   const struct device_event *to, uint64_t *ns);
+    void (*copy)(struct device *d, enum device_queue q, void *dst,
+                 const void *src, size_t bytes);
+    void (*cast)(struct device *d, enum device_queue q, void *dst,
+                 enum dtype to, const void *src, enum dtype from, float scale,
+                 size_t n);
+    void (*add)(struct device *d, enum device_queue q, void *dst,
+                const void *src, enum dtype from, size_t n);
+    void (*add_into_wire)(struct device *d, enum device_queue q, void *wire,
+                          enum dtype type, const float *acc, size_t n);
+    void (*record)(struct device *d, struct device_event *e,
+                   enum device_queue q);
+    uint64_t (*between)(struct device *d, const struct device_event *from,
+                        const struct device_event *to);
     void (*close)(struct device *d); // optional; must accept zeroed state
     // Only of a device with queues. event_open() gets a zeroed event.
     int (*event_open)(struct device *d, struct device_event *e, bool timed);
     void (*event_close)(struct device *d, struct device_event *e);
-    int (*follow)(struct device *d, enum device_queue q,
-                  const struct device_event *e);
-    int (*reached)(struct device *d, const struct device_event *e);
-    int (*wait)(struct device *d, const struct device_event *e);
-    int (*finish)(struct device *d);
-    int (*profile)(struct device *d, bool on);
+    void (*follow)(struct device *d, enum device_queue q,
+                   const struct device_event *e);
+    bool (*reached)(struct device *d, const struct device_event *e);
+    void (*wait)(struct device *d, const struct device_event *e);
+    void (*finish)(struct device *d);
+    void (*profile)(struct device *d, bool on);
     void *(*handle)(struct device *d, enum device_queue q);
     void (*identity)(const struct device *d, unsigned char id[DEVICE_ID]);
 };
@@ -118,11 +119,13 @@ bool device_shared(const struct device *d, const void *p,
 void *device_host_alloc(struct device *d, size_t n, size_t size);
 void device_host_free(struct device *d, void *p);
 
+// What follows cannot fail: an error of the device stops the program (CU()).
+
 // Copies bytes from host memory to the device, back, or within the device. The
 // caller must not change or free source and destination until the queue has
-// done the copy. This function and those below return 0, or -1 after fail().
-int device_copy_on(struct device *d, enum device_queue q, void *dst,
-                   const void *src, size_t bytes);
+// done the copy.
+void device_copy_on(struct device *d, enum device_queue q, void *dst,
+                    const void *src, size_t bytes);
 
 // These give work to queue q.
 // - cast: dst[0..n) = src[0..n) * scale, each in its number format, rounded
@@ -131,45 +134,44 @@ int device_copy_on(struct device *d, enum device_queue q, void *dst,
 // - add: dst[0..n) += src[0..n). dst is of fp32, or of doubles if src is.
 // - add_into_wire: wire = round(acc + wire), one hop of a ring. The sum is in
 //   fp32.
-int device_cast_on(struct device *d, enum device_queue q, void *dst,
-                   enum dtype to, const void *src, enum dtype from, float scale,
-                   size_t n);
-int device_add_on(struct device *d, enum device_queue q, void *dst,
-                  const void *src, enum dtype from, size_t n);
-int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
-                         enum dtype type, const float *acc, size_t n);
+void device_cast_on(struct device *d, enum device_queue q, void *dst,
+                    enum dtype to, const void *src, enum dtype from,
+                    float scale, size_t n);
+void device_add_on(struct device *d, enum device_queue q, void *dst,
+                   const void *src, enum dtype from, size_t n);
+void device_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                          enum dtype type, const float *acc, size_t n);
 
 // Copies on the compute queue, and has copied when it returns.
-int device_copy(struct device *d, void *dst, const void *src, size_t bytes);
+void device_copy(struct device *d, void *dst, const void *src, size_t bytes);
 
-// An event is opened once and recorded often.
+// An event is opened once and recorded often. Opening it returns 0, or -1 after
+// fail().
 // - record: it happens when the queue has done all the work that it has so far.
 // - follow: later work of q waits for it, not at all if it was never recorded.
-// - reached: 1 if it has happened, 0 if not yet, -1 after fail().
+// - reached: whether it has happened.
 // - wait: the calling thread waits for it.
-// - between: the time from one event to another. Both have been reached, and
-//   were opened with device_event_open_timed(). Other events have no time,
+// - between: the time from one event to another, in ns. Both have been reached,
+//   and were opened with device_event_open_timed(). Other events have no time,
 //   since taking it costs the device something.
 int device_event_open(struct device *d, struct device_event *e);
 int device_event_open_timed(struct device *d, struct device_event *e);
 void device_event_close(struct device *d, struct device_event *e);
-int device_record(struct device *d, struct device_event *e,
-                  enum device_queue q);
-int device_follow(struct device *d, enum device_queue q,
-                  const struct device_event *e);
-int device_reached(struct device *d, const struct device_event *e);
-int device_wait(struct device *d, const struct device_event *e);
-int device_between(struct device *d, const struct device_event *from,
-                   const struct device_event *to, uint64_t *ns);
+void device_record(struct device *d, struct device_event *e,
+                   enum device_queue q);
+void device_follow(struct device *d, enum device_queue q,
+                   const struct device_event *e);
+bool device_reached(struct device *d, const struct device_event *e);
+void device_wait(struct device *d, const struct device_event *e);
+uint64_t device_between(struct device *d, const struct device_event *from,
+                        const struct device_event *to);
 
-// Waits until all queues have done all the work that they have so far. 0, or -1
-// after fail().
-int device_finish(struct device *d);
+// Waits until all queues have done all the work that they have so far.
+void device_finish(struct device *d);
 
 // Waits as device_finish() does. Then tells an attached profiler to begin
-// recording (`on`) or to end it. Does nothing on a device without profilers. 0,
-// or -1 after fail().
-int device_profile(struct device *d, bool on);
+// recording (`on`) or to end it. Does nothing on a device without profilers.
+void device_profile(struct device *d, bool on);
 
 // The queue as the device's own libraries know it (a cudaStream_t); NULL if the
 // device has none.

@@ -70,48 +70,44 @@ float *staging_host(const struct staging *s)
     return s->host;
 }
 
-int staging_down(struct staging *s, int piece, size_t off, size_t n)
+void staging_down(struct staging *s, int piece, size_t off, size_t n)
 {
     CHECK(off + n <= s->n);
     if (!s->copies)
-        return 0;
+        return;
     CHECK(piece >= 0 && piece < s->pieces);
-    if (device_record(s->dev, &s->filled, DEVICE_COMPUTE) ||
-        device_follow(s->dev, DEVICE_DOWN, &s->filled) ||
-        busy_begin(s->dev, DEVICE_DOWN) ||
-        device_copy_on(s->dev, DEVICE_DOWN, s->host + off, s->vector + off,
-                       n * sizeof(float)) ||
-        busy_end(s->dev, DEVICE_DOWN))
-        return -1;
-    return device_record(s->dev, &s->down[piece], DEVICE_DOWN);
+    device_record(s->dev, &s->filled, DEVICE_COMPUTE);
+    device_follow(s->dev, DEVICE_DOWN, &s->filled);
+    busy_begin(s->dev, DEVICE_DOWN);
+    device_copy_on(s->dev, DEVICE_DOWN, s->host + off, s->vector + off,
+                   n * sizeof(float));
+    busy_end(s->dev, DEVICE_DOWN);
+    device_record(s->dev, &s->down[piece], DEVICE_DOWN);
 }
 
-int staging_await(const struct staging *s, int piece)
+void staging_await(const struct staging *s, int piece)
 {
     if (!s->copies)
-        return 0;
+        return;
     CHECK(piece >= 0 && piece < s->pieces);
-    return device_wait(s->dev, &s->down[piece]);
+    device_wait(s->dev, &s->down[piece]);
 }
 
-int staging_up(struct staging *s, size_t off, size_t n)
+void staging_up(struct staging *s, size_t off, size_t n)
 {
     CHECK(off + n <= s->n);
     if (!s->copies)
-        return 0;
-    return busy_begin(s->dev, DEVICE_UP) ||
-                   device_copy_on(s->dev, DEVICE_UP, s->vector + off,
-                                  s->host + off, n * sizeof(float)) ||
-                   busy_end(s->dev, DEVICE_UP)
-               ? -1
-               : 0;
+        return;
+    busy_begin(s->dev, DEVICE_UP);
+    device_copy_on(s->dev, DEVICE_UP, s->vector + off, s->host + off,
+                   n * sizeof(float));
+    busy_end(s->dev, DEVICE_UP);
 }
 
-int staging_settle(struct staging *s)
+void staging_settle(struct staging *s)
 {
     if (!s->copies)
-        return 0;
-    if (device_record(s->dev, &s->up, DEVICE_UP))
-        return -1;
-    return device_follow(s->dev, DEVICE_COMPUTE, &s->up);
+        return;
+    device_record(s->dev, &s->up, DEVICE_UP);
+    device_follow(s->dev, DEVICE_COMPUTE, &s->up);
 }

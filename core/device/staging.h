@@ -28,17 +28,15 @@ void staging_close(struct staging **s);
 float *staging_host(const struct staging *s);
 
 // Begins to copy elements [off, off+n) to the host as piece number `piece`,
-// after all work that the compute queue has so far. 0, or -1 after fail().
-int staging_down(struct staging *s, int piece, size_t off, size_t n);
+// after all work that the compute queue has so far.
+void staging_down(struct staging *s, int piece, size_t off, size_t n);
 
-// The calling thread waits until the piece is on the host. 0, or -1 after
-// fail().
-int staging_await(const struct staging *s, int piece);
+// The calling thread waits until the piece is on the host.
+void staging_await(const struct staging *s, int piece);
 
 // Begins to copy elements [off, off+n) to the device, which must not use their
-// old values any more. 0, or -1 after fail().
-int staging_up(struct staging *s, size_t off, size_t n);
+// old values any more.
+void staging_up(struct staging *s, size_t off, size_t n);
 
-// Later work of the compute queue waits for all copies to the device so far. 0,
-// or -1 after fail().
-int staging_settle(struct staging *s);
+// Later work of the compute queue waits for all copies to the device so far.
+void staging_settle(struct staging *s);

@@ -213,7 +213,7 @@ static void check_op(const struct group *g, const struct group_op *op)
 
 // A carrier on the device does its part of the verb after the work that the
 // compute queue has now, so after this copy.
-static int copy_own(struct group *g, const struct group_op *op)
+static void copy_own(struct group *g, const struct group_op *op)
 {
     struct group_chunk to = own_chunk(g, &op->vector);
     struct group_chunk from = own_chunk(g, &op->given);
@@ -221,11 +221,9 @@ static int copy_own(struct group *g, const struct group_op *op)
     void *at = group_at(&op->vector, to.off);
     const void *own = group_at(&op->given, from.off);
     if (bytes > 0 && g->ops->on_device)
-        return g->job.dev->ops->copy(g->job.dev, DEVICE_COMPUTE, at, own,
-                                     bytes);
-    if (bytes > 0)
+        g->job.dev->ops->copy(g->job.dev, DEVICE_COMPUTE, at, own, bytes);
+    else if (bytes > 0)
         memcpy(at, own, bytes);
-    return 0;
 }
 
 int group_post(struct group *g, const struct group_op *op, uint64_t *ticket)
@@ -234,8 +232,8 @@ int group_post(struct group *g, const struct group_op *op, uint64_t *ticket)
     struct progress *p = g->progress;
     int rc = 0;
     check_op(g, op);
-    if (op->verb == GROUP_ALL_TO_ALL && copy_own(g, op))
-        return -1;
+    if (op->verb == GROUP_ALL_TO_ALL)
+        copy_own(g, op);
     lock(p);
     CHECK(p->failed || p->posted - p->done < g->job.depth);
     bool failed = p->failed, wakes = p->running && p->driven;
@@ -352,7 +350,8 @@ int group_follow(struct group *g, uint64_t ticket)
 {
     if (g->size == 1 || !g->ops->on_device)
         return group_await(g, ticket);
-    return g->ops->follow(g);
+    g->ops->follow(g);
+    return 0;
 }
 
 // ---- open and close

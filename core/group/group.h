@@ -136,7 +136,7 @@ struct group_ops {
     void (*wake)(struct group *g); // optional; from any thread
     // Optional: later work of the device's compute queue waits for all verbs
     // begun so far.
-    int (*follow)(struct group *g);
+    void (*follow)(struct group *g);
     void (*abort)(struct group *g); // optional: tells the others of a failure
     void (*close)(struct group *g); // must accept zeroed state
 };

@@ -161,27 +161,22 @@ static int rest(struct group *g, uint64_t since)
 
 // ---- verbs
 
-int nccl_begin(struct group *g)
+void nccl_begin(struct group *g)
 {
     struct nccl *n = g->state;
     struct device *d = g->job.dev;
-    return device_record(d, &n->filled, DEVICE_COMPUTE) ||
-                   device_follow(d, DEVICE_COMM, &n->filled) ||
-                   busy_begin(d, DEVICE_COMM)
-               ? -1
-               : 0;
+    device_record(d, &n->filled, DEVICE_COMPUTE);
+    device_follow(d, DEVICE_COMM, &n->filled);
+    busy_begin(d, DEVICE_COMM);
 }
 
-int nccl_end(struct group *g)
+void nccl_end(struct group *g)
 {
     struct nccl *n = g->state;
     struct device *d = g->job.dev;
-    struct device_event *e = &n->ended[n->begun % n->depth];
-    if (busy_end(d, DEVICE_COMM) || device_record(d, e, DEVICE_COMM))
-        return -1;
-    n->begun++;
+    busy_end(d, DEVICE_COMM);
+    device_record(d, &n->ended[n->begun++ % n->depth], DEVICE_COMM);
     n->waits_ns = 0;
-    return 0;
 }
 
 int nccl_all_to_all(struct group *g, const struct group_op *op)
@@ -214,24 +209,17 @@ int nccl_await_all(struct group *g)
 {
     const struct nccl *n = g->state;
     uint64_t start = now_ns();
-    int reached;
-    if (!n->begun)
-        return 0;
-    while ((reached = device_reached(g->job.dev, newest(n))) == 0)
+    while (n->begun && !device_reached(g->job.dev, newest(n)))
         if (rest(g, start))
             return -1;
-    return reached > 0 ? 0 : -1;
+    return 0;
 }
 
 int nccl_advance(struct group *g, uint64_t *done)
 {
     struct nccl *n = g->state;
-    while (n->done < n->begun) {
-        int reached = device_reached(g->job.dev, &n->ended[n->done % n->depth]);
-        if (reached < 0)
-            return -1;
-        if (!reached)
-            break;
+    while (n->done < n->begun &&
+           device_reached(g->job.dev, &n->ended[n->done % n->depth])) {
         n->done++;
         n->waits_ns = 0;
     }
@@ -249,10 +237,11 @@ int nccl_wait(struct group *g)
     return rest(g, n->waits_ns);
 }
 
-int nccl_follow(struct group *g)
+void nccl_follow(struct group *g)
 {
     const struct device_event *e = newest(g->state);
-    return e ? device_follow(g->job.dev, DEVICE_COMPUTE, e) : 0;
+    if (e)
+        device_follow(g->job.dev, DEVICE_COMPUTE, e);
 }
 
 // ---- open and close
@@ -314,8 +303,7 @@ void nccl_close(struct group *g)
         else
             ncclCommDestroy(n->comm);
     }
-    if (device_finish(d))
-        log_line("%s", fail_message());
+    device_finish(d);
     for (size_t i = 0; i < n->depth; i++)
         device_event_close(d, &n->ended[i]);
     device_event_close(d, &n->filled);

@@ -42,9 +42,9 @@ struct nccl {
 ncclDataType_t nccl_type(enum dtype t);
 
 // To be called before and after a verb gives its work to the communication
-// queue. 0, or -1 after fail().
-int nccl_begin(struct group *g);
-int nccl_end(struct group *g);
+// queue.
+void nccl_begin(struct group *g);
+void nccl_end(struct group *g);
 
 // Checks r, the result of a call of NCCL that errors name `call`, and waits
 // until the call is done. 0, or -1 after fail() and nccl_abort().
@@ -74,6 +74,6 @@ int nccl_is_supported(const struct group_job *job, char why[128]);
 int nccl_open(struct group *g);
 int nccl_advance(struct group *g, uint64_t *done);
 int nccl_wait(struct group *g);
-int nccl_follow(struct group *g);
+void nccl_follow(struct group *g);
 void nccl_abort(struct group *g);
 void nccl_close(struct group *g);

@@ -48,8 +48,9 @@ static int cuda_open(struct rule *r)
     if (!s->host_sums || !s->host_block || !s->sums || !s->decay ||
         !s->verdict || !s->seen || device_event_open(d, &s->known))
         return -1;
-    return device_copy(d, s->decay, r->config->decay,
-                       r->config->ndecay * sizeof *s->decay);
+    device_copy(d, s->decay, r->config->decay,
+                r->config->ndecay * sizeof *s->decay);
+    return 0;
 }
 
 static void cuda_close(struct rule *r)
@@ -68,20 +69,18 @@ static void cuda_close(struct rule *r)
 }
 
 // Computes the sum of block b on the host, without what other parts count.
-static int sum_again(struct rule *r, const float *grads,
-                     const struct norm_parts *parts, size_t b)
+static void sum_again(struct rule *r, const float *grads,
+                      const struct norm_parts *parts, size_t b)
 {
     struct state *s = r->state;
     size_t off = b * RULE_BLOCK, n = segment_piece(r->n, off, RULE_BLOCK);
-    if (device_copy(r->dev, s->host_block, grads + off, n * sizeof *grads))
-        return -1;
+    device_copy(r->dev, s->host_block, grads + off, n * sizeof *grads);
     segment_squares(s->host_block, off, n, parts, s->host_sums);
-    return 0;
 }
 
 // Leaves out of the sums on the host what other parts count.
-static int leave_out(struct rule *r, const float *grads,
-                     const struct norm_parts *parts)
+static void leave_out(struct rule *r, const float *grads,
+                      const struct norm_parts *parts)
 {
     double *sums = ((struct state *)r->state)->host_sums;
     for (int i = 0; i < parts->count; i++) {
@@ -92,11 +91,10 @@ static int leave_out(struct rule *r, const float *grads,
                 b * RULE_BLOCK >= e->off && (b + 1) * RULE_BLOCK <= end;
             if (whole)
                 sums[b] = 0;
-            else if (sum_again(r, grads, parts, b))
-                return -1;
+            else
+                sum_again(r, grads, parts, b);
         }
     }
-    return 0;
 }
 
 // The verdict over all parts, in s->verdict. 0, or -1 after fail().
@@ -105,32 +103,32 @@ static int decide_together(struct rule *r, const float *grads,
 {
     struct state *s = r->state;
     size_t blocks = segment_blocks(r->n);
-    if (device_copy_on(r->dev, DEVICE_COMPUTE, s->host_sums, s->sums,
-                       blocks * sizeof *s->sums) ||
-        device_record(r->dev, &s->known, DEVICE_COMPUTE) ||
-        (in->settle && in->settle(in->ctx)) || device_wait(r->dev, &s->known) ||
-        leave_out(r, grads, in->parts))
+    device_copy_on(r->dev, DEVICE_COMPUTE, s->host_sums, s->sums,
+                   blocks * sizeof *s->sums);
+    device_record(r->dev, &s->known, DEVICE_COMPUTE);
+    if (in->settle && in->settle(in->ctx))
         return -1;
+    device_wait(r->dev, &s->known);
+    leave_out(r, grads, in->parts);
     double squares = segment_norm(s->host_sums, blocks);
     if (in->parts->sum(in->parts->ctx, &squares))
         return -1;
     struct rule_verdict *v = s->seen;
     v->scale = optim_clip_scale(squares, in->scale, in->clip, &v->norm);
     v->skip = !isfinite(v->norm);
-    return device_copy_on(r->dev, DEVICE_COMPUTE, s->verdict, v, sizeof *v);
+    device_copy_on(r->dev, DEVICE_COMPUTE, s->verdict, v, sizeof *v);
+    return 0;
 }
 
 // Queues the verdict of a whole vector, and its way to the host.
-static int decide_alone(struct rule *r, const struct rule_in *in)
+static void decide_alone(struct rule *r, const struct rule_in *in)
 {
     struct state *s = r->state;
     rule_cuda_decide(device_handle(r->dev, DEVICE_COMPUTE), s->verdict, s->sums,
                      segment_blocks(r->n), in->scale, in->clip);
-    return device_copy_on(r->dev, DEVICE_COMPUTE, s->seen, s->verdict,
-                          sizeof *s->seen) ||
-                   device_record(r->dev, &s->known, DEVICE_COMPUTE)
-               ? -1
-               : 0;
+    device_copy_on(r->dev, DEVICE_COMPUTE, s->seen, s->verdict,
+                   sizeof *s->seen);
+    device_record(r->dev, &s->known, DEVICE_COMPUTE);
 }
 
 static int cuda_step(struct rule *r, float *params, const float *grads,
@@ -140,14 +138,18 @@ static int cuda_step(struct rule *r, float *params, const float *grads,
     struct state *s = r->state;
     void *queue = device_handle(r->dev, DEVICE_COMPUTE);
     rule_cuda_squares(queue, s->sums, grads, r->n);
-    if (in->parts ? decide_together(r, grads, in) : decide_alone(r, in))
+    if (!in->parts)
+        decide_alone(r, in);
+    else if (decide_together(r, grads, in))
         return -1;
     rule_cuda_update(queue, c->kind, params, r->slots, grads, r->n,
                      optim_rates_of(c, in->step, in->lr, in->scale), s->decay,
                      c->ndecay, s->verdict, in->copy);
-    if (!in->parts &&
-        ((in->settle && in->settle(in->ctx)) || device_wait(r->dev, &s->known)))
-        return -1;
+    if (!in->parts) {
+        if (in->settle && in->settle(in->ctx))
+            return -1;
+        device_wait(r->dev, &s->known);
+    }
     *norm = s->seen->norm;
     return 0;
 }

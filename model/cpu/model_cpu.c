@@ -193,17 +193,15 @@ static void cpu_ask_loss(struct model *m)
     (void)m; // it is in host memory
 }
 
-static int cpu_read_loss(struct model *m, float *loss)
+static float cpu_read_loss(struct model *m)
 {
-    *loss = *m->mean_loss;
-    return 0;
+    return *m->mean_loss;
 }
 
-static int cpu_fetch(struct model *m, void *to, const void *from, size_t bytes)
+static void cpu_fetch(struct model *m, void *to, const void *from, size_t bytes)
 {
     (void)m;
     memcpy(to, from, bytes);
-    return 0;
 }
 
 const struct model_ops model_cpu = {

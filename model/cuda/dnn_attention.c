@@ -404,7 +404,8 @@ int dnn_attention_try(const struct dnn_attention *a, void *dqkv, float *row_sum,
     if (forward(a, out, lse, qkv) ||
         (dqkv && backward(a, dqkv, row_sum, dout, out, lse, qkv)))
         return -1;
-    return device_finish(a->dev);
+    device_finish(a->dev);
+    return 0;
 }
 
 void dnn_attention_forward(const struct dnn_attention *a, void *out, float *lse,

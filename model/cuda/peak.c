@@ -81,33 +81,28 @@ int cuda_draw(struct device *d, enum dtype format, void *to, size_t n)
     float *scratch = device_alloc(d, have, sizeof *scratch);
     if (!scratch)
         return -1;
-    int rc = device_copy(d, scratch, drawn, have * sizeof *scratch) ||
-             device_cast_on(d, DEVICE_COMPUTE, to, format, scratch, DTYPE_F32,
-                            1, have);
-    for (size_t more; !rc && have < n; have += more) {
+    device_copy(d, scratch, drawn, have * sizeof *scratch);
+    device_cast_on(d, DEVICE_COMPUTE, to, format, scratch, DTYPE_F32, 1, have);
+    for (size_t more; have < n; have += more) {
         more = have < n - have ? have : n - have;
-        rc = device_copy_on(d, DEVICE_COMPUTE, (char *)to + have * size, to,
-                            more * size);
+        device_copy_on(d, DEVICE_COMPUTE, (char *)to + have * size, to,
+                       more * size);
     }
     device_free(d, scratch); // waits for the cast
-    return rc ? -1 : 0;
+    return 0;
 }
 
-static int run(struct square *s, const struct product_job *j, double *best)
+static void run(struct square *s, const struct product_job *j, double *best)
 {
     for (int i = -1; i < ROUNDS; i++) { // the first also chooses an algorithm
-        uint64_t ns;
-        if (device_record(s->dev, &s->from, DEVICE_COMPUTE))
-            return -1;
+        device_record(s->dev, &s->from, DEVICE_COMPUTE);
         cuda_product_run(s->product, j);
-        if (device_record(s->dev, &s->to, DEVICE_COMPUTE) ||
-            device_wait(s->dev, &s->to) ||
-            device_between(s->dev, &s->from, &s->to, &ns))
-            return -1;
-        if (i >= 0 && (i == 0 || (double)ns * 1e-9 < *best))
-            *best = (double)ns * 1e-9;
+        device_record(s->dev, &s->to, DEVICE_COMPUTE);
+        device_wait(s->dev, &s->to);
+        double t = (double)device_between(s->dev, &s->from, &s->to) * 1e-9;
+        if (i >= 0 && (i == 0 || t < *best))
+            *best = t;
     }
-    return 0;
 }
 
 // *best = seconds of a product of two matrices of side^2 numbers. They are
@@ -124,11 +119,10 @@ static int time_of(struct square *s, int side, double *best)
     }
     struct product_job j = {
         .m = side, .n = side, .k = side, .a = m[0], .b = m[1], .out = m[2]};
+    for (int i = 0; !rc && i < 2; i++)
+        rc = cuda_draw(s->dev, s->format, m[i], n);
     if (!rc)
-        rc = cuda_draw(s->dev, s->format, m[0], n) ||
-                     cuda_draw(s->dev, s->format, m[1], n) || run(s, &j, best)
-                 ? -1
-                 : 0;
+        run(s, &j, best);
     for (int i = 0; i < 3; i++)
         device_free(s->dev, m[i]);
     return rc;

@@ -29,10 +29,10 @@ static void product_of_small_integers(void **state)
     ga = device_alloc(gpu, M * K, sizeof *ga);
     gb = device_alloc(gpu, N * K, sizeof *gb);
     gc = device_alloc(gpu, M * N, sizeof *gc);
-    assert_int_equal(device_copy(gpu, ga, a, sizeof a), 0);
-    assert_int_equal(device_copy(gpu, gb, b, sizeof b), 0);
+    device_copy(gpu, ga, a, sizeof a);
+    device_copy(gpu, gb, b, sizeof b);
     layout_product(stream, gc, ga, gb, table[0], table[1], table[2]);
-    assert_int_equal(device_copy(gpu, c, gc, sizeof c), 0);
+    device_copy(gpu, c, gc, sizeof c);
     for (int m = 0; m < M; m++)
         for (int n = 0; n < N; n++) {
             float sum = 0;
@@ -52,7 +52,7 @@ static void matrices(void **state)
     for (int t = 0; t < 2; t++) {
         const int *to = host[4 + 2 * t];
         layout_matrices(stream, got, table[3 + 2 * t], t);
-        assert_int_equal(device_copy(gpu, out, got, sizeof out), 0);
+        device_copy(gpu, out, got, sizeof out);
         for (int i = 0; i < LANES * 8; i++)
             assert_int_equal(out[i / 2] >> 16 * (i % 2) & 0xffff, to[i]);
     }
@@ -70,8 +70,9 @@ int main(void)
             if (scanf("%d", &host[i][j]) != 1)
                 die("layouts: standard input ends in table %d", i);
         table[i] = device_alloc(gpu, MOST, sizeof(int));
-        if (!table[i] || device_copy(gpu, table[i], host[i], sizeof host[i]))
+        if (!table[i])
             die("%s", fail_message());
+        device_copy(gpu, table[i], host[i], sizeof host[i]);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(product_of_small_integers),

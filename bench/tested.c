@@ -54,6 +54,7 @@ void arena_close(struct arena *a)
 struct served {
     struct server_config config;
     const char *host, *iface;
+    char bind[64]; // of the config
     bool echoes;
     struct server *server;
     struct echo *echo;
@@ -74,16 +75,16 @@ static void *serve(void *arg)
 static int listen_at(struct served *s)
 {
     struct sockaddr_in address;
-    char text[INET_ADDRSTRLEN], bind[64];
+    char text[INET_ADDRSTRLEN];
     if (*s->host && netns_enter(s->host))
         return fail("server: host %s: %s", s->host, strerror(errno));
     if (tcp_address(&address, s->iface))
         return -1;
     inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
-    snprintf(bind, sizeof bind, "tcp://%s:0", text);
+    snprintf(s->bind, sizeof s->bind, "tcp://%s:0", text);
     if (s->echoes)
-        return echo_open(&s->echo, bind, s->config.timeout_s, s->endpoint);
-    s->config.bind = bind;
+        return echo_open(&s->echo, s->bind, s->config.timeout_s, s->endpoint);
+    s->config.bind = s->bind;
     if (server_open(&s->server, &s->config))
         return -1;
     memcpy(s->endpoint, s->server->endpoint->address, sizeof s->endpoint);

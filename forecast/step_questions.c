@@ -31,8 +31,8 @@ struct step_words {
 };
 
 static const struct key step_rows[] = {
-    {ANSWERS_ROW(step_words, hosts, "0", KEY_INT), .max = 1 << 20},
-    {ANSWERS_ROW(step_words, slots, "0", KEY_INT), .max = 1 << 20},
+    {ANSWERS_ROW(step_words, hosts, "1", KEY_INT), .min = 1, .max = 1 << 20},
+    {ANSWERS_ROW(step_words, slots, "1", KEY_INT), .min = 1, .max = 1 << 20},
     {ANSWERS_ROW(step_words, measured, "0", KEY_INT), .max = 1},
     {ANSWERS_ROW(step_words, cut, "0", KEY_INT), .max = 1},
     {ANSWERS_ROW(step_words, enough, "1e300", KEY_NUMBER), .max = 1e300},

@@ -80,6 +80,12 @@ void progress_show(struct progress *p)
 }
 
 // The number of a pair; `otherwise` if the report does not have the key.
+static long whole(const char *pairs, const char *key, long otherwise)
+{
+    const char *at = strstr(pairs, key);
+    return at ? strtol(at + strlen(key), NULL, 10) : otherwise;
+}
+
 static double number(const char *pairs, const char *key, double otherwise)
 {
     const char *at = strstr(pairs, key);
@@ -89,11 +95,11 @@ static double number(const char *pairs, const char *key, double otherwise)
 void progress_take(struct progress *p, const char *pairs)
 {
     const struct report r = {
-        .rank = (int)number(pairs, "rank=", 0),
-        .world = (int)number(pairs, " world=", 1),
-        .step = (long)number(pairs, " step=", 0),
-        .steps = (long)number(pairs, " steps=", 0),
-        .line = number(pairs, " line=", 0) > 0,
+        .rank = (int)whole(pairs, "rank=", 0),
+        .world = (int)whole(pairs, " world=", 1),
+        .step = whole(pairs, " step=", 0),
+        .steps = whole(pairs, " steps=", 0),
+        .line = whole(pairs, " line=", 0) > 0,
         .loss = number(pairs, " loss=", 0),
         .val_loss = number(pairs, " val_loss=", NAN),
         .tokens_per_s = number(pairs, " tokens_per_s=", 0),

@@ -1,4 +1,5 @@
-// train.c - `lockstep train` starts a job, supervises it and says how it ended.
+// train.c - `lockstep train` starts a job, supervises it, starts it again after
+// failures (restarts=N), and says how it ended.
 
 #include "launch/command.h"
 
@@ -94,18 +95,27 @@ static int emulate(struct netns **net, const struct run *r)
 }
 
 // Merges the samples and traces of all processes, also those that servers wrote
-// last; or after the last start the rows that workers left behind: they could
-// not do so, or one came back when it was done. Keeps the message of a run that
-// failed.
-static int merge(const struct run *r, bool rows, int status)
+// last.
+static int merge_samples(const struct run *r)
+{
+    return parts_merge_csv(r->out, "util", true) || trace_merge(r->out, true);
+}
+
+// Merges the rows that workers left behind after the last start: they could not
+// do so, or one came back when it was done.
+static int merge_rows(const struct run *r)
+{
+    return steps_merge(r->out, r->workers) ||
+           parts_drop_csv(r->out, "breakdown", r->workers);
+}
+
+// Merges, and keeps the message of a run that failed.
+static int merge(int (*what)(const struct run *r), const struct run *r,
+                 int status)
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_message());
-    int rc = rows ? steps_merge(r->out, r->workers) ||
-                        parts_drop_csv(r->out, "breakdown", r->workers)
-                  : parts_merge_csv(r->out, "util", true) ||
-                        trace_merge(r->out, true);
-    if (rc && !strstr(why, fail_message()))
+    if (what(r) && (status == 0 || !strstr(why, fail_message())))
         log_line("%s", fail_message());
     return status < 0 ? fail("%s", why) : status;
 }
@@ -304,7 +314,7 @@ static int supervise(struct run *r, struct restart *restart,
     job_close(&j);
     netns_close(&net);
     progress_close(&progress);
-    return began(r) ? merge(r, false, status) : status;
+    return began(r) ? merge(merge_samples, r, status) : status;
 }
 
 // Removes the folder of a run that did not begin. Returns -1 and keeps the
@@ -347,7 +357,7 @@ static int train_locked(struct run *r, bool made)
            restart_wanted(&again, r, log_path, e.crashed && !e.stepped))
         status = supervise(r, &again, log_path, &e);
     if (began(r))
-        status = merge(r, true, status);
+        status = merge(merge_rows, r, status);
     double seconds = (double)(now_ns() - start) * 1e-9;
     if (status < 0 && made && !e.crashed && !began(r))
         return forget(r);

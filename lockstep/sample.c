@@ -26,7 +26,7 @@ enum { MOST_SYMBOLS = 1 << 26 }; // bytes
 
 struct settings {
     const char *prompt;
-    char row[CONFIG_PATH]; // of prompt= in the table, which set() passes by
+    char row[CONFIG_PATH]; // unused: of prompt= in the table, for --help alone
     double temperature;
     int64_t tokens, top_k, seed, threads;
 };
@@ -79,13 +79,16 @@ static int find_checkpoint(const char *dir, char out[CONFIG_PATH])
         return text_into(out, CONFIG_PATH, "%s", dir);
     if (newest >= 0)
         return text_into(out, CONFIG_PATH, "%s/checkpoint-%d", dir, newest);
-    return folder_has(dir, "latest")
-               ? fail(
-                     "%s/latest: has a name which is no checkpoint of this run",
-                     dir)
-               : fail("%s: no checkpoint; try: a folder that lockstep train "
-                      "save=N wrote",
-                      dir);
+    if (!folder_has(dir, "latest"))
+        return fail("%s: no checkpoint; try: a folder that lockstep train "
+                    "save=N wrote",
+                    dir);
+    char *name = folder_read(dir, "latest");
+    if (name)
+        fail("%s/latest: says %.60s, which is no checkpoint of this run", dir,
+             name);
+    mem_free(name);
+    return -1;
 }
 
 // Chooses one thread for a small model: one token is too little work to divide.

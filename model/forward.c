@@ -65,8 +65,9 @@ static void add_norm(struct model *m, void *norm, void *sum, const void *res,
                      struct mask mask)
 {
     m->k->norm(sum, rows_own(m, norm), mean, rstd, res, branch,
-               branch_bias(m, b), weight_at(m, w), weight_at(m, w + 1),
-               m->own_rows.n, m->job.config.channels, &mask);
+               branch ? branch_bias(m, b) : NULL, weight_at(m, w),
+               weight_at(m, w + 1), m->own_rows.n, m->job.config.channels,
+               &mask);
 }
 
 // LayerNorm ln_1 of the residual stream at a layer's entry.

@@ -216,10 +216,10 @@ static int exchange_heads(struct model *m, void *own, void *heads, int B, int k,
     const struct model_pieces *p = m->job.pieces;
     size_t row = k * own_width(m), *given = m->lengths, *taken = given + p->up;
     for (int w = 0; w < p->up; w++) {
-        size_t of_heads = (size_t)B * m->job.tokens * k * width_of(m, w);
+        size_t of_group = (size_t)B * m->job.tokens * k * width_of(m, w);
         size_t of_tokens = (size_t)B * worker_at(m, w).own * row;
-        given[w] = there ? of_heads : of_tokens;
-        taken[w] = there ? of_tokens : of_heads;
+        given[w] = there ? of_group : of_tokens;
+        taken[w] = there ? of_tokens : of_group;
     }
     if (there)
         cut_heads(m, own, m->given, B, k, true);
@@ -278,7 +278,7 @@ static int keys_begin(struct model *m, const void *qkv, int B)
 {
     const struct model_pieces *p = m->job.pieces;
     size_t at = chunk_at(m, B, own_group(m)), C = own_width(m);
-    size_t rows = B * group_of(m).own;
+    size_t rows = (size_t)B * group_of(m).own;
     m->k->copy_columns(number_at(m, m->kv[HERE], at), 2 * C,
                        number_at(m, qkv, C), 3 * C, rows, 2 * C);
     return p->over == OVER_RING
@@ -358,7 +358,7 @@ static int attend(struct model *m, const struct layer *l, void *out,
             return -1;
         each_block(&f, whose(m, s));
     }
-    m->k->cast_down(out, m->merged, a->B * group_of(m).own * (size_t)a->C);
+    m->k->cast_down(out, m->merged, (size_t)a->B * group_of(m).own * a->C);
     return 0;
 }
 

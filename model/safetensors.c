@@ -139,7 +139,7 @@ static int get_extent(const struct safetensors *s, const cJSON *offsets,
         bytes != t->end - t->begin)
         return fail("%s: tensor %.64s: %zu elements of %s do not fill its "
                     "%zu bytes",
-                    s->path, t->name, t->n, t->dtype, (t->end - t->begin));
+                    s->path, t->name, t->n, t->dtype, t->end - t->begin);
     return 0;
 }
 
@@ -194,7 +194,7 @@ static int by_name(const void *a, const void *b)
 static int check_tiling(struct safetensors *s)
 {
     qsort(s->tensors, (size_t)s->count, sizeof *s->tensors, by_place);
-    uint64_t at = 0;
+    size_t at = 0;
     for (int i = 0; i < s->count; i++) {
         const struct safetensors_tensor *t = &s->tensors[i];
         if (t->begin != at)

@@ -288,36 +288,38 @@ int client_round(struct client *c, const struct ps_step *step)
     return rc;
 }
 
-static int run_locked(struct client *c, enum task task)
+// The caller has locked the client, and set the members of the task.
+static int run_and_unlock(struct client *c, enum task task)
 {
-    pthread_mutex_lock(&c->lock);
     int rc = run_task(c, task);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
 
-// The thread looks at no member of these tasks.
 int client_set(struct client *c, enum ps_what what, const float *vector)
 {
+    pthread_mutex_lock(&c->lock);
     c->what = what;
     c->vector = (float *)(uintptr_t)vector; // only read
-    return run_locked(c, TASK_SET);
+    return run_and_unlock(c, TASK_SET);
 }
 
 int client_pull(struct client *c, enum ps_what what, float *vector,
                 uint64_t sets, uint64_t version)
 {
+    pthread_mutex_lock(&c->lock);
     c->what = what;
     c->vector = vector;
     c->sets = sets;
     c->version = version;
-    return run_locked(c, TASK_PULL);
+    return run_and_unlock(c, TASK_PULL);
 }
 
 int client_clock(struct client *c, uint64_t zero_ns)
 {
+    pthread_mutex_lock(&c->lock);
     c->zero_ns = zero_ns;
-    return run_locked(c, TASK_CLOCK);
+    return run_and_unlock(c, TASK_CLOCK);
 }
 
 static void set_busy(struct client *c, bool busy)
@@ -425,7 +427,8 @@ int client_open(struct client *c, const struct ps_job *job,
         open_remotes(c, endpoints))
         return -1;
     c->lane = spans_lane(sync->spans, "communication");
-    if (run_locked(c, TASK_HELLO))
+    pthread_mutex_lock(&c->lock);
+    if (run_and_unlock(c, TASK_HELLO))
         return -1;
     c->running =
         !c->job.threadless && !pthread_create(&c->thread, NULL, run, c);

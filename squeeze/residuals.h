@@ -35,7 +35,8 @@ struct residuals {
     // kept twice, as those below.
     const char *own_name;
     size_t nown;
-    float *own_kept, *own_fresh; // NULL: it has no own slot
+    float *own_kept, *own_fresh; // NULL: it has no own slot; empty: servers
+                                 // keep it
     // What this worker's messages lack, job.n elements: of the last update, and
     // of this step. NULL: feedback=0.
     float *kept, *fresh;

@@ -171,8 +171,9 @@ static int squeezed_load(struct sync *s, sync_visit *visit, void *ctx)
     float by;
     if (residuals_load(s, visit, ctx, &by) || visit_own(s, visit, ctx) < 0)
         return -1;
-    for (size_t i = 0; !q->way->all_alike && i < q->residuals.nown; i++)
-        q->residuals.own_kept[i] *= by;
+    float *own = q->way->all_alike ? NULL : q->residuals.own_kept;
+    for (size_t i = 0; own && i < q->residuals.nown; i++)
+        own[i] *= by;
     return 0;
 }
 

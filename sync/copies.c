@@ -41,14 +41,14 @@ int copies_open(struct sync *s)
     return 0;
 }
 
-void copies_close(struct copies **c)
+void copies_close(struct sync *s)
 {
-    if (!*c)
+    if (!s->copies)
         return;
-    staging_close(&(*c)->of_params);
-    staging_close(&(*c)->of_grads);
-    mem_free(*c);
-    *c = NULL;
+    staging_close(&s->copies->of_params);
+    staging_close(&s->copies->of_grads);
+    mem_free(s->copies);
+    s->copies = NULL;
 }
 
 void copies_ready(const struct sync *s, int b)

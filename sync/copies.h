@@ -40,7 +40,7 @@ struct copies {
 // Opens s->copies, if the backend needs them: then s->job's vectors become the
 // host copies.
 int copies_open(struct sync *s);
-void copies_close(struct copies **c);
+void copies_close(struct sync *s);
 
 // copies_ready: the work that fills bucket b is queued on the compute queue;
 // queues its copy to the host behind that. copies_await: waits until that copy

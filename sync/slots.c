@@ -35,7 +35,7 @@ int slots_visit(const struct sync *s, int i, int slot, bool fills,
             device_copy(s->job.dev, own[i], piece, n * sizeof *piece);
     }
     mem_free(piece);
-    return rc;
+    return rc && !fills ? -1 : rc; // only what is loaded can be absent
 }
 
 int slots_count(const struct sync *s)

@@ -464,7 +464,7 @@ void sync_close(struct sync **s)
     if ((*s)->state && (*s)->ops->close)
         (*s)->ops->close(*s);
     rule_close(&(*s)->rule);
-    copies_close(&(*s)->copies);
+    copies_close(*s);
     mem_free((*s)->state);
     mem_free(*s);
     *s = NULL;

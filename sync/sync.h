@@ -174,7 +174,7 @@ struct sync {
     struct copies *copies;             // of vectors on a GPU, and of the blocks
     struct block_copies *block_copies; // that are lent to it; NULL: none
     struct rule rule;                  // the update, unless own_update
-    struct residuals *residuals; // set by open(), in strategies with squeeze=
+    struct residuals *residuals;       // set by open(), for residuals_slots()
     void *state; // ops->state_size zeroed bytes; sync.c frees it
 };
 

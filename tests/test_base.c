@@ -221,6 +221,24 @@ static void files_are_replaced_and_locked(void **state)
     assert_int_equal(system(path), 0);
 }
 
+// What cannot be written to its end does not stay.
+static void half_a_file_is_removed(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/lockstep-base-XXXXXX", next[sizeof path + 5];
+    close(mkstemp(path));
+    snprintf(next, sizeof next, "%s.next", path);
+    FILE *f = file_next(path), *full = fopen("/dev/full", "w");
+    assert_non_null(f);
+    assert_int_equal(access(next, F_OK), 0);
+    fputs("x", full);
+    assert_int_equal(file_finish(full, path, 0), -1);
+    assert_int_equal(access(next, F_OK), -1);
+    assert_int_equal(access(path, F_OK), 0);
+    fclose(f);
+    unlink(path);
+}
+
 // Nothing is written or removed through a link, and nothing waits for a FIFO.
 static void links_and_fifos_are_refused(void **state)
 {
@@ -316,6 +334,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sizes_are_printed_with_units),
         cmocka_unit_test(a_forbidden_folder_names_the_cause),
         cmocka_unit_test(files_are_replaced_and_locked),
+        cmocka_unit_test(half_a_file_is_removed),
         cmocka_unit_test(links_and_fifos_are_refused),
         cmocka_unit_test(medians),
         cmocka_unit_test(processors_have_names),

@@ -137,6 +137,12 @@ static void text_is_checked(void **state)
     assert_int_equal(set("straggler", "1"), -1);
     assert_int_equal(set("straggler", "1:0.5"), -1);
     assert_int_equal(set("straggler", "1:nan"), -1);
+    assert_int_equal(set("straggler", "1:2e"), -1);
+    assert_int_equal(set("straggler", "00001:2"), 0);
+    assert_int_equal(set("pace", "26,51"), 0);
+    assert_int_equal(set("pace", "26,51e"), -1);
+    assert_int_equal(set("pace", ",51"), -1);
+    assert_int_equal(set("pace", ""), 0);
     assert_int_equal(set("profile", "20:5"), 0);
     assert_int_equal(set("profile", ""), 0);
     assert_int_equal(set("profile", "20"), -1);

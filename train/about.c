@@ -169,6 +169,11 @@ static void add_training(struct manifest *m, const struct about *a)
 
 // ---- the law
 
+static const char *verb_name(int v)
+{
+    return v == RUN_LAW_PUSH ? "push" : group_verb_name((enum group_verb)v);
+}
+
 static void add_law(struct manifest *m, const struct about *a)
 {
     struct run_law law;
@@ -178,11 +183,7 @@ static void add_law(struct manifest *m, const struct about *a)
     manifest_begin(m, "by_verb");
     for (int v = 0; v < RUN_LAW_VERBS; v++)
         if (law.by_verb[v] > 0)
-            manifest_number(m,
-                            v == RUN_LAW_PUSH
-                                ? "push"
-                                : group_verb_name((enum group_verb)v),
-                            law.by_verb[v]);
+            manifest_number(m, verb_name(v), law.by_verb[v]);
     manifest_end(m);
     manifest_number(m, "exchange_s", law.exchange_s);
     manifest_number(m, "bubble_share", law.bubble);

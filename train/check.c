@@ -95,6 +95,7 @@ static const void *find_params(struct trainer *t, size_t *bytes)
 static int check_hash(const struct trainer *t, struct cluster *members,
                       int each, uint64_t mine, const char *what)
 {
+    CHECK(each > 0);
     uint64_t *all = mem_alloc((size_t)members->world, sizeof *all);
     int rc = all ? cluster_allgather(members, &mine, all, sizeof mine) : -1;
     for (int r = each; !rc && r < members->world; r += each)

@@ -51,7 +51,7 @@ void exchange_up(struct trainer *t, void *v, const void *host, size_t bytes)
         device_copy_on(t->dev, DEVICE_COMPUTE, v, host, bytes);
 }
 
-int exchange_end(int rc)
+int exchange_delay_failure(int rc)
 {
     if (rc)
         cluster_let_cause_show();
@@ -72,7 +72,7 @@ static int make(struct trainer *t, struct group *g, const struct group_op *op,
         t->join_ns += now_ns() - start;
         sync_waited(t->sync, now_ns() - start);
     }
-    return exchange_end(rc);
+    return exchange_delay_failure(rc);
 }
 
 int exchange_await(struct trainer *t, struct group *g, uint64_t ticket,

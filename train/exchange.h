@@ -34,14 +34,14 @@ void exchange_up(struct trainer *t, void *v, const void *host, size_t bytes);
 
 // After a failure (rc is not 0) sleeps a moment, so that the supervisor sees
 // the death of another worker, the cause, before our exit. Returns 0 or -1.
-int exchange_end(int rc);
+int exchange_delay_failure(int rc);
 
 // Makes an exchange *op between vectors in the model's memory, and waits for
 // it: a collective in place, through host[0], or an all_to_all from host[0] to
 // host[1]. These have at least the vectors' bytes. They are not used if the
 // group can work on the vectors. The exchange has a span with this number, and
 // its time is not part of the worker's computing time. Ends with
-// exchange_end(). Returns 0, or -1 after fail().
+// exchange_delay_failure(). Returns 0, or -1 after fail().
 int exchange_make(struct trainer *t, struct group *g, const struct group_op *op,
                   void *const *host, int number);
 

@@ -4,7 +4,8 @@
 //     mpirun -n 4 trainer sync=ring ...         four, that MPI starts
 //     trainer sync=dps servers=.. rank=2 ...    one of several, started by hand
 //
-// `lockstep train` starts as many as workers= says, and watches them.
+// `lockstep train` starts as many as workers= says, and watches them. `trainer
+// verify` recomputes what a run recorded.
 
 #include "base/base.h"
 #include "base/version.h"

@@ -33,7 +33,7 @@
 #include <string.h>
 
 // The slot and the input of a micro-batch in a chunk, and that input's ticket.
-struct place {
+struct passage {
     int slot, input;
     uint64_t came;
 };
@@ -54,7 +54,7 @@ struct stages {
     int first_input; // inputs before this one are never received
     bool *slot_used, *input_used;
     struct edge *edge;        // by number
-    struct place *place;      // by chunk and micro-batch
+    struct passage *passages; // by chunk and micro-batch
     uint64_t sent;            // the newest ticket of sending a slot's output
     int expected[2], done[2]; // in `order`: receives posted; actions done
     struct stage_buffers *buffers;
@@ -67,7 +67,7 @@ static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
 {
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_BUBBLE, micro);
-    int rc = exchange_end(group_await(g, ticket));
+    int rc = exchange_delay_failure(group_await(g, ticket));
     span_end(t->observe.lane);
     uint64_t took = now_ns() - start;
     t->bubble_ns += took;
@@ -86,10 +86,11 @@ static int all_gather(struct trainer *t, double *v, size_t each)
         group_plain(v, each * (size_t)t->plan.stages, DTYPE_F64);
     all.awaited = true;
     uint64_t start = now_ns(), ticket;
-    int rc = group_all_gather(t->stages->forward, &all, &ticket) ||
-                     exchange_end(group_await(t->stages->forward, ticket))
-                 ? -1
-                 : 0;
+    int rc =
+        group_all_gather(t->stages->forward, &all, &ticket) ||
+                exchange_delay_failure(group_await(t->stages->forward, ticket))
+            ? -1
+            : 0;
     t->bubble_ns += now_ns() - start;
     return rc;
 }
@@ -178,12 +179,12 @@ static int open_buffers(struct trainer *t, struct stages *s)
     s->slot_used = mem_alloc((size_t)s->slots, sizeof *s->slot_used);
     s->input_used = mem_alloc((size_t)s->inputs + 1, sizeof *s->input_used);
     s->edge = mem_alloc((size_t)s->edges, sizeof *s->edge);
-    s->place = mem_alloc((size_t)s->total, sizeof *s->place);
+    s->passages = mem_alloc((size_t)s->total, sizeof *s->passages);
     size_t tied = stages_tied(t);
     if ((tied && !(s->tied = mem_alloc(tied, sizeof *s->tied))) ||
         stage_buffers_open(&s->buffers, t))
         return -1;
-    return s->slot_used && s->input_used && s->edge && s->place ? 0 : -1;
+    return s->slot_used && s->input_used && s->edge && s->passages ? 0 : -1;
 }
 
 int stages_open(struct trainer *t)
@@ -212,7 +213,7 @@ void stages_close(struct trainer *t)
     mem_free(s->slot_used);
     mem_free(s->input_used);
     mem_free(s->edge);
-    mem_free(s->place);
+    mem_free(s->passages);
     mem_free(s->tied);
     stage_buffers_close(&s->buffers);
     mem_free(s);
@@ -241,9 +242,9 @@ static struct group_vector message(const struct trainer *t,
     return group_plain(data, slices_rows(t) * (size_t)t->config.channels, type);
 }
 
-static struct place *place_of(const struct trainer *t, struct action a)
+static struct passage *passage_of(const struct trainer *t, struct action a)
 {
-    return &t->stages->place[a.chunk * t->plan.micro + a.micro];
+    return &t->stages->passages[a.chunk * t->plan.micro + a.micro];
 }
 
 static int take_free(bool *used, int from, int n)
@@ -263,7 +264,7 @@ static int expect_inputs(struct trainer *t)
     int *k = &s->expected[ACTION_FORWARD];
     for (; *k < s->total; ++*k) {
         struct action a = s->order[ACTION_FORWARD][*k];
-        struct place *at = place_of(t, a);
+        struct passage *at = passage_of(t, a);
         if (stages_is_first(t, a.chunk))
             continue;
         at->input = take_free(s->input_used, s->first_input, s->inputs);
@@ -271,7 +272,7 @@ static int expect_inputs(struct trainer *t)
             return 0;
         struct group_vector v = message(t, STAGE_INPUT, at->input);
         if (group_recv(s->forward, &v, before(t), &at->came))
-            return exchange_end(-1);
+            return exchange_delay_failure(-1);
     }
     return 0;
 }
@@ -288,7 +289,7 @@ static int expect_gradients(struct trainer *t, int most)
         if (group_await(s->backward, s->edge[edge].sent) ||
             (!stages_is_last(t, a.chunk) &&
              group_recv(s->backward, &v, behind(t), &s->edge[edge].came)))
-            return exchange_end(-1);
+            return exchange_delay_failure(-1);
     }
     return 0;
 }
@@ -307,7 +308,7 @@ static int begin_forward(struct trainer *t, struct action a,
                          struct model_pass *pass)
 {
     struct stages *s = t->stages;
-    struct place *at = place_of(t, a);
+    struct passage *at = passage_of(t, a);
     if (s->done[ACTION_FORWARD] % s->total == 0 && begin_step(t))
         return -1;
     int slot = at->slot = take_free(s->slot_used, 0, s->slots);
@@ -332,7 +333,8 @@ static int end_forward(struct trainer *t, struct action a,
         return 0;
     struct group_vector v = message(t, STAGE_OUTPUT, pass->slot);
     stage_buffers_down(s->buffers, STAGE_OUTPUT, pass->slot);
-    return exchange_end(group_send(s->forward, &v, behind(t), &s->sent));
+    return exchange_delay_failure(
+        group_send(s->forward, &v, behind(t), &s->sent));
 }
 
 static int begin_backward(struct trainer *t, struct action a,
@@ -340,7 +342,7 @@ static int begin_backward(struct trainer *t, struct action a,
 {
     struct stages *s = t->stages;
     int number = s->done[ACTION_BACKWARD], edge = number % s->edges;
-    struct place *at = place_of(t, a);
+    struct passage *at = passage_of(t, a);
     *pass = (struct model_pass){.chunk = a.chunk,
                                 .slot = at->slot,
                                 .input = at->input,
@@ -368,7 +370,7 @@ static int end_backward(struct trainer *t, struct action a,
     if (stages_is_first(t, a.chunk))
         return 0;
     stage_buffers_down(s->buffers, STAGE_EDGE, pass->edge);
-    return exchange_end(
+    return exchange_delay_failure(
         group_send(s->backward, &v, before(t), &s->edge[pass->edge].sent));
 }
 
@@ -395,7 +397,7 @@ static int await_sent(struct trainer *t)
     struct stages *s = t->stages;
     int newest = (s->total - 1) % s->edges;
     if (group_await(s->forward, s->sent))
-        return exchange_end(-1);
+        return exchange_delay_failure(-1);
     return await_stage(t, s->backward, s->edge[newest].sent, -1);
 }
 
@@ -418,7 +420,7 @@ int stages_tie(struct trainer *t)
     if (group_send(s->backward, &own, other, &ticket) ||
         group_recv(s->backward, &its, other, &ticket) ||
         await_stage(t, s->backward, ticket, -1))
-        return exchange_end(-1);
+        return exchange_delay_failure(-1);
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < n; i++)
         mine[i] += s->tied[i];
@@ -451,7 +453,7 @@ int stages_align(struct trainer *t)
     int rc = t->stage ? group_recv(s->forward, &v, other, &ticket)
                       : group_send(s->forward, &v, other, &ticket);
     if (rc || group_await(s->forward, ticket))
-        return exchange_end(-1);
+        return exchange_delay_failure(-1);
     if (t->stage)
         stage_buffers_put_tied(s->buffers, t->params);
     return 0;
@@ -467,7 +469,7 @@ int stages_receive(struct trainer *t, int chunk)
         return 0;
     struct group_vector v = message(t, STAGE_INPUT, 0);
     if (group_recv(s->forward, &v, before(t), &ticket) ||
-        exchange_end(group_await(s->forward, ticket)))
+        exchange_delay_failure(group_await(s->forward, ticket)))
         return -1;
     stage_buffers_up(s->buffers, STAGE_INPUT, 0);
     return 0;
@@ -482,7 +484,7 @@ int stages_send(struct trainer *t, int chunk)
     struct group_vector v = message(t, STAGE_OUTPUT, 0);
     stage_buffers_down(s->buffers, STAGE_OUTPUT, 0);
     return group_send(s->forward, &v, behind(t), &ticket) ||
-                   exchange_end(group_await(s->forward, ticket))
+                   exchange_delay_failure(group_await(s->forward, ticket))
                ? -1
                : 0;
 }

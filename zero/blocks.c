@@ -101,7 +101,7 @@ static size_t layout_buffers(const struct blocks *k, size_t at[BLOCK_BUFFERS])
 }
 
 // Host memory for buffers. Other workers of this host can map it, unless the
-// model is on a GPU, which copies from and to it (sync/block_copies.h).
+// model is on a GPU, which copies from and to it (sync/copies.h).
 static void *alloc_host(const struct blocks *k, size_t n, size_t size)
 {
     struct device *dev = k->sync->job.dev;

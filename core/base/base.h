@@ -65,8 +65,8 @@ void mem_free(void *p);
 
 // From now on free() keeps malloc()'s blocks of up to 32 MiB in the process
 // instead of returning them to the system. For a process that receives every
-// message in a new block: otherwise each 4 KiB of the next block costs a page
-// fault.
+// message in a new block, or whose library allocates in every call: otherwise
+// each 4 KiB of the next block costs a page fault.
 void mem_keep(void);
 
 // In bytes, 0 if unknown: the memory that this machine can still give

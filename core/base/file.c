@@ -223,7 +223,9 @@ FILE *file_next(const char *path)
 int file_finish(FILE *f, const char *path, int rc)
 {
     char next[PATH_MAX];
-    if (file_close(f, path) || text_into(next, sizeof next, "%s.next", path))
+    int named = text_into(next, sizeof next, "%s.next", path);
+    CHECK(named == 0); // file_next() could name it
+    if (file_close(f, path))
         rc = -1;
     if (!rc && rename(next, path))
         rc = fail("%s: %s", path, strerror(errno));

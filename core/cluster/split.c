@@ -39,8 +39,9 @@ static int part_allgather(struct cluster *c, const void *in, void *out,
     for (int k = 0; all && k < c->world; k++)
         memcpy((char *)out + (size_t)k * bytes,
                all + (size_t)p->ranks[k] * most, bytes);
+    int rc = all ? 0 : -1;
     mem_free(all);
-    return all ? 0 : -1;
+    return rc;
 }
 
 static void part_close(struct cluster *c)

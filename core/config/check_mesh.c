@@ -87,8 +87,9 @@ int config_check_mesh(const struct run *r, const struct backend *b)
     char mesh[CONFIG_PATH];
     const struct mesh *m = &r->mesh;
     int ranks = mesh_ranks(m);
-    for (int i = 0; mesh_size(m, MESH_PP) == 1 && config_stage_keys[i]; i++)
-        if (config_asked(r, config_stage_keys[i]))
+    bool whole = mesh_size(m, MESH_PP) == 1;
+    for (int i = 0; config_stage_keys[i]; i++)
+        if (whole && config_asked(r, config_stage_keys[i]))
             return fail("%s=: is for the stages of a pipeline; try: mesh=pp2",
                         config_stage_keys[i]);
     if (config_check_tokens(r))

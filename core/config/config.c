@@ -70,13 +70,15 @@ void config_each_asked(const struct run *r, bool again, config_visit *fn,
 
 bool config_asked(const struct run *r, const char *key)
 {
-    return r->asked[key_find(&run_keys, key) - run_keys.rows];
+    const struct key *k = key_find(&run_keys, key);
+    CHECK(k);
+    return r->asked[k - run_keys.rows];
 }
 
 const char *config_word(const struct run *r, const char *key)
 {
     const struct key *k = key_find(&run_keys, key);
-    CHECK(k->type == KEY_CHOICE);
+    CHECK(k && k->type == KEY_CHOICE);
     return key_show(k, key_base(k, r), NULL);
 }
 

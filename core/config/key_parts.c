@@ -16,9 +16,9 @@ int straggler_read(void *at, const char *key, const char *value)
 {
     struct straggler s = {0};
     int used = 0;
-    bool read = sscanf(value, "%4d:%lf%n", &s.rank, &s.factor, &used) == 2;
-    if (*value && (!read || value[used] || s.rank < 0 || s.rank >= 4096 ||
-                   !(s.factor >= 1) || s.factor > 1000))
+    sscanf(value, "%9d:%n", &s.rank, &used);
+    if (*value && (!used || value_real(value + used, &s.factor) || s.rank < 0 ||
+                   s.rank >= 4096 || !(s.factor >= 1) || s.factor > 1000))
         return fail("%s=%s: want RANK:FACTOR, the factor 1 .. 1000, as in 1:2",
                     key, value);
     *(struct straggler *)at = s;
@@ -40,12 +40,13 @@ void straggler_show(const void *at, char text[CONFIG_PATH])
 int pace_read(void *at, const char *key, const char *value)
 {
     struct pace p = {.given = *value != '\0'};
-    double *forward = &p.forward_ms, *backward = &p.backward_ms;
+    char forward[32] = "";
     int used = 0;
-    bool read = sscanf(value, "%lf,%lf%n", forward, backward, &used) == 2;
-    if (p.given &&
-        (!read || value[used] || !(*forward >= 0 && *forward <= 1e6) ||
-         !(*backward >= 0 && *backward <= 1e6)))
+    sscanf(value, "%31[^,],%n", forward, &used);
+    if (p.given && (!used || value_real(forward, &p.forward_ms) ||
+                    value_real(value + used, &p.backward_ms) ||
+                    !(p.forward_ms >= 0 && p.forward_ms <= 1e6) ||
+                    !(p.backward_ms >= 0 && p.backward_ms <= 1e6)))
         return fail("%s=%s: want ms of a forward and of a backward, 0 .. 1e6, "
                     "as in 26,51",
                     key, value);

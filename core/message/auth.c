@@ -107,7 +107,7 @@ static int show(void *socket, const struct proof *p)
     if (p->kind == PROOF_PASSWORD)
         rc = set(socket, ZMQ_PLAIN_USERNAME, "worker", 6) ||
              set(socket, ZMQ_PLAIN_PASSWORD, p->password, PASSWORD);
-    if (p->kind == PROOF_KEY)
+    else if (p->kind != PROOF_NONE)
         rc = set(socket, ZMQ_CURVE_SERVERKEY, k->server_public, SECRET_KEY) ||
              set(socket, ZMQ_CURVE_PUBLICKEY, k->worker_public, SECRET_KEY) ||
              set(socket, ZMQ_CURVE_SECRETKEY, k->worker_secret, SECRET_KEY);

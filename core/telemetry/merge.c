@@ -117,7 +117,7 @@ int steps_merge(const char *out, int world)
             fclose(parts[r].file);
     }
     mem_free(parts);
-    if (!to) // nothing to merge: it was done before
+    if (!to) // it was merged before, or the parts could not be opened
         return rc;
     return file_finish(to, path, rc) || parts_drop_csv(out, "steps", world) ? -1
                                                                             : 0;

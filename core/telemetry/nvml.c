@@ -33,8 +33,14 @@ enum { COUNTERS = NVML_METRICS - NVML_SM };
 static const struct {
     unsigned id; // NVML_GPM_METRIC_*
     double unit;
-} counters[COUNTERS] = {{2, 0.01},  {3, 0.01},     {5, 0.01},
-                        {10, 0.01}, {60, 1048576}, {61, 1048576}};
+} counters[COUNTERS] = {
+    [NVML_SM - NVML_SM] = {2, 0.01},
+    [NVML_OCCUPANCY - NVML_SM] = {3, 0.01},
+    [NVML_TENSOR - NVML_SM] = {5, 0.01},
+    [NVML_DRAM - NVML_SM] = {10, 0.01},
+    [NVML_NVLINK_IN - NVML_SM] = {60, 1048576},
+    [NVML_NVLINK_OUT - NVML_SM] = {61, 1048576},
+};
 
 // The length of the array of metrics depends on the version of the library. The
 // library reads only `count` of them, so this longer array is right for every
@@ -70,6 +76,7 @@ struct nvml {
     int (*reasons)(void *gpu, unsigned long long *bits);
     unsigned long long energy_before; // millijoules
 
+    // The functions nvmlGpm..() of the counters.
     int (*query)(void *gpu, struct support *out);
     int (*alloc)(void **sample);
     int (*release)(void *sample);

@@ -88,13 +88,14 @@ int times_of(const struct spans *s, struct times *out)
     spans_since_began(s, totals);
     for (int k = 0; k < SPAN_KINDS; k++)
         out->seconds[k] = (double)totals[k] * 1e-9;
+    int lanes = spans_nlanes(s);
     size_t most = 0;
-    for (int i = 0; i < spans_nlanes(s); i++)
+    for (int i = 0; i < lanes; i++)
         most += 2 * span_most(spans_at(s, i));
     e.at = mem_alloc(most, sizeof *e.at);
     if (!e.at)
         return -1;
-    for (int i = 0; i < spans_nlanes(s); i++) {
+    for (int i = 0; i < lanes; i++) {
         e.oldest_ns = UINT64_MAX;
         uint64_t lost = span_each(spans_at(s, i), add_edges, &e);
         if (e.oldest_ns < first_ns)

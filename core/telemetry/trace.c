@@ -209,11 +209,12 @@ static void put_lane(struct out *o, int tid, const char *name,
     put_labels(o, "thread", tid, name, tid);
     for (size_t i = 0; i < sheet->n; i++) {
         const struct span_record *r = &sheet->at[i];
-        const struct event e = span_event(r, tid);
-        if (r->is_counter)
+        if (r->is_counter) {
             put_counter(o, r);
-        else
-            put_moving(o, &e, index_name(r), r->index, r->value);
+            continue;
+        }
+        const struct event e = span_event(r, tid);
+        put_moving(o, &e, index_name(r), r->index, r->value);
     }
 }
 

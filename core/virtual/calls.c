@@ -305,7 +305,8 @@ void *virtual_alloc(struct virtual_rank *r, size_t n, size_t size)
     if (many || !b || !p) {
         free(p);
         free(b);
-        fail("rank %d: no memory for %zu objects of %zu bytes", r->id, n, size);
+        fail("rank %d: %s %zu objects of %zu bytes", r->id,
+             many ? "nobody has memory for" : "no memory for", n, size);
         failed(r);
         return NULL;
     }

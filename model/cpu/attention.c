@@ -27,8 +27,8 @@ static void head_forward(const struct block *h, real *out, float *lse,
     load_head(h->k, qkv + C, stride, h->nk, h->Kp, h->D, h->Dp, 1);
     load_head(h->v, qkv + 2 * C, stride, h->nk, h->Kp, h->D, h->Dp, 1);
     transpose_head(h->kt, h->k, h->Kp, h->Dp);
-    for (int t = 0; t < h->nk; t += STEP) {
-        int rows = h->nk - t < STEP ? h->nk - t : STEP, keys = t + STEP;
+    for (int t = 0; t < h->nq; t += STEP) {
+        int rows = h->nq - t < STEP ? h->nq - t : STEP, keys = t + STEP;
         float inv[STEP];
         load_head(h->q, qkv + t * stride, stride, rows, STEP, h->D, h->Dp,
                   h->scale);
@@ -68,7 +68,7 @@ static void strip_backward(const struct block *h, int t, real *dqkv,
                            const real *dout, const real *out, const float *lse,
                            const real *qkv, size_t C, const struct mask *mask)
 {
-    int rows = h->nk - t < STEP ? h->nk - t : STEP, keys = t + STEP;
+    int rows = h->nq - t < STEP ? h->nq - t : STEP, keys = t + STEP;
     size_t Tp = h->Kp, Dp = h->Dp, stride = 3 * C;
     load_head(h->q, qkv + t * stride, stride, rows, STEP, h->D, h->Dp,
               h->scale);
@@ -106,7 +106,7 @@ static void head_backward(const struct block *h, real *dqkv, const real *dout,
     transpose_head(h->vt, h->v, h->Kp, h->Dp);
     memset(h->dk, 0, (size_t)h->Kp * h->Dp * sizeof *h->dk);
     memset(h->dv, 0, (size_t)h->Kp * h->Dp * sizeof *h->dv);
-    for (int t = 0; t < h->nk; t += STEP)
+    for (int t = 0; t < h->nq; t += STEP)
         strip_backward(h, t, dqkv, dout, out, lse, qkv, C, mask);
     store_head(dqkv + C, stride, h->dk, h->nk, h->D, h->Dp, NULL, 1);
     store_head(dqkv + 2 * C, stride, h->dv, h->nk, h->D, h->Dp, NULL, 1);

@@ -297,7 +297,8 @@ static struct routine *find(struct cuda_product *p, const struct product_job *j)
         stop(p, j, CUBLAS_STATUS_NOT_SUPPORTED);
     if (same && same->has_plain)
         r->algo = same->plain;
-    return p->made = r;
+    p->made = r;
+    return r;
 }
 
 // cuBLASLt may offer an algorithm and then refuse to run it. If that one has an

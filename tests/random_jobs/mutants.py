@@ -29,8 +29,8 @@ MUTANTS = {
     "answers-of-another-question": (
         "D1: a SLICE is taken for the present vector, and AGAIN restarts any task", [
             ("ps_worker/task.c",
-             "    if (c->current != TASK_ROUND || h->round != c->round)\n        return 0;\n"
-             "    r->next", "    r->next"),
+             "    if (c->current == TASK_ROUND && h->round == c->round)\n"
+             "        begin_anew(c, r);", "    begin_anew(c, r);"),
             ("ps_worker/task.c", "h->what == asked_for(c) && h->bytes",
              "asked_for(c) >= 0 && h->bytes")]),
     "no-rewind": ("D2: later checkpoints stay where a run went back", [
@@ -128,8 +128,8 @@ MUTANTS = {
     "rows-stay": ("rows of steps that are done again are not dropped", [
         ("core/telemetry/steps.c", "        if (step > keep)\n            continue;\n", "")]),
     "saves-another-vector": ("save_async=1: the copy has the parameters as a moment", [
-        ("train/save.c", "    memcpy(snapshot_vector(saver->copy, 0), params,",
-         "    memcpy(snapshot_vector(saver->copy, 1), params,")]),
+        ("train/save.c", "    memcpy(snapshot_vector(saver->copy, 0), place_read(",
+         "    memcpy(snapshot_vector(saver->copy, 1), place_read(")]),
     "norm-counts-twice": ("slices: the norm counts a tensor of all slices for each", [
         ("train/parts.c", "        if (t.n == 0 || part_counts(c, i))",
          "        if (t.n == 0 || i >= 0 || part_counts(c, i))")]),

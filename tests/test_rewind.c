@@ -123,6 +123,19 @@ static void a_finished_run_does_not_go_on_elsewhere(void **state)
     assert_ok(&j);
 }
 
+// A run goes on with one server where it had three.
+static void one_server_goes_on(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "lockstep train %s sync=dps workers=2 servers=3 batch=1 steps=2 "
+            "save=2 out=three && lockstep train resume=three sync=sps steps=3 "
+            "out=one_server",
+            tiny);
+    assert_ok(&j);
+}
+
 // The last save was killed between its folder's new name and `latest`.
 static void latest_rules(void **state)
 {
@@ -165,6 +178,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_restart_stays_on_the_line),
         cmocka_unit_test(another_run_is_another_line),
         cmocka_unit_test(a_finished_run_does_not_go_on_elsewhere),
+        cmocka_unit_test(one_server_goes_on),
         cmocka_unit_test(latest_rules),
         cmocka_unit_test(readers_of_a_running_job),
     };

@@ -93,6 +93,8 @@ static int drop_unfit(struct run *r)
         drop(r, "squeeze");
     if (!config_takes_mistake(r, b))
         drop(r, "mistake");
+    if (b->servers == 1 && r->settings.servers.count > 1)
+        drop(r, "servers");
     for (int i = 0; r->settings.squeeze && config_sum_keys[i]; i++)
         drop(r, config_sum_keys[i]);
     if (mesh_size(&r->mesh, MESH_TP) == 1) {

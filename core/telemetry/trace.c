@@ -63,13 +63,15 @@ struct out {
     long correlation;
 };
 
-// Begins an event, whose name has two parts.
+// Begins an event, whose name has two parts; its category may be NULL.
 static void begin_event(struct out *o, char phase, const char *before,
-                        const char *name)
+                        const char *name, const char *category)
 {
-    fprintf(o->f, "%s%s\"%c\", \"name\": \"%s%s\", \"pid\": %d",
-            o->any ? ",\n" : "\n", event_mark, phase, before, name,
-            o->head->pid);
+    fprintf(o->f, "%s%s\"%c\", \"name\": \"%s%s\"", o->any ? ",\n" : "\n",
+            event_mark, phase, before, name);
+    if (category)
+        fprintf(o->f, ", \"cat\": \"%s\"", category);
+    fprintf(o->f, ", \"pid\": %d", o->head->pid);
     o->any = true;
 }
 
@@ -84,9 +86,9 @@ static void put_time(struct out *o, const char *key, uint64_t ns)
 static void put_labels(struct out *o, const char *what, int tid,
                        const char *name, int order)
 {
-    begin_event(o, 'M', what, "_name");
+    begin_event(o, 'M', what, "_name", NULL);
     fprintf(o->f, ", \"tid\": %d, \"args\": {\"name\": \"%s\"}}", tid, name);
-    begin_event(o, 'M', what, "_sort_index");
+    begin_event(o, 'M', what, "_sort_index", NULL);
     fprintf(o->f, ", \"tid\": %d, \"args\": {\"sort_index\": %d}}", tid, order);
 }
 
@@ -100,8 +102,8 @@ struct event {
 // Writes all of an event but its arguments.
 static void put_event(struct out *o, const struct event *e)
 {
-    begin_event(o, 'X', e->before, e->name);
-    fprintf(o->f, ", \"cat\": \"%s\", \"tid\": %d", e->category, e->tid);
+    begin_event(o, 'X', e->before, e->name, e->category);
+    fprintf(o->f, ", \"tid\": %d", e->tid);
     put_time(o, "ts", e->begin_ns - o->zero_ns);
     put_time(o, "dur", e->end_ns - e->begin_ns);
 }
@@ -188,7 +190,7 @@ static const char *category(enum span_kind kind)
 static void put_counter(struct out *o, const struct span_record *r)
 {
     const char *name = span_counter_name(r->kind);
-    begin_event(o, 'C', "", name);
+    begin_event(o, 'C', "", name, NULL);
     put_time(o, "ts", r->begin_ns - o->zero_ns);
     fprintf(o->f, ", \"args\": {\"%s\": %.9g}}", name, r->value);
 }

@@ -115,7 +115,7 @@ static int merge(int (*what)(const struct run *r), const struct run *r,
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_message());
-    if (what(r) && (status == 0 || !strstr(why, fail_message())))
+    if (what(r) && (status >= 0 || !strstr(why, fail_message())))
         log_line("%s", fail_message());
     return status < 0 ? fail("%s", why) : status;
 }

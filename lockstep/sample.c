@@ -84,9 +84,11 @@ static int find_checkpoint(const char *dir, char out[CONFIG_PATH])
                     "save=N wrote",
                     dir);
     char *name = folder_read(dir, "latest");
-    if (name)
+    if (name) {
+        name[strcspn(name, "\n")] = '\0';
         fail("%s/latest: says %.60s, which is no checkpoint of this run", dir,
              name);
+    }
     mem_free(name);
     return -1;
 }

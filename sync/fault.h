@@ -11,7 +11,7 @@
 int fault_check(const struct sync *s);
 
 // inject=nan, inf: makes the first gradient of bucket 0 bad before the bucket
-// is sent. Returns 0, or -1 after fail().
+// is sent.
 void fault_gradient(struct sync *s);
 
 // inject=kill, fail, delay: before the strategy's step, kills this process,

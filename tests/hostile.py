@@ -161,12 +161,13 @@ def latest_stays_inside(run, folder):
     copy = folder / "run" / "latest"
     shutil.copytree(run, copy)
     shutil.copytree(run / "checkpoint-5", folder / "elsewhere")
-    for name in "../../elsewhere", "checkpoint-5/../../../elsewhere", ESCAPE:
+    for name in ("../../elsewhere", "checkpoint-5/../../../elsewhere", ESCAPE,
+                 "checkpoint-99x\nmore"):
         (copy / "latest").write_text(name)
         done = lockstep("sample", copy, "tokens=2")
         assert done.returncode == 1, done
         assert b"which is no checkpoint of this run" in done.stderr, done
-        assert b"\x1b" not in done.stderr, done
+        assert b"\x1b" not in done.stderr and b"more" not in done.stderr, done
 
 
 def messages_move_no_cursor(folder):

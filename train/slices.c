@@ -216,7 +216,7 @@ int slices_align(struct trainer *t)
         return 0;
     float *at = s->host ? s->host : model_sum(t->model);
     size_t most = sum_n(t), all = copy_undivided(t, NULL, 0, 0, false);
-    place_read(t, t->params);
+    place_read(t, t->params); // into t->host, for copy_undivided()
     for (size_t from = 0; from < all; from += most)
         if (align(t, at, from, all - from < most ? all - from : most))
             return fail("%s (step %d)", fail_message(), t->step + 1);

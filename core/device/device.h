@@ -119,7 +119,8 @@ bool device_shared(const struct device *d, const void *p,
 void *device_host_alloc(struct device *d, size_t n, size_t size);
 void device_host_free(struct device *d, void *p);
 
-// What follows cannot fail: an error of the device stops the program (CU()).
+// What follows cannot fail, but for opening an event: an error of the device
+// stops the program (CU()).
 
 // Copies bytes from host memory to the device, back, or within the device. The
 // caller must not change or free source and destination until the queue has

@@ -175,7 +175,8 @@ void nccl_end(struct group *g)
     struct nccl *n = g->state;
     struct device *d = g->job.dev;
     busy_end(d, DEVICE_COMM);
-    device_record(d, &n->ended[n->begun++ % n->depth], DEVICE_COMM);
+    device_record(d, &n->ended[n->begun % n->depth], DEVICE_COMM);
+    n->begun++;
     n->waits_ns = 0;
 }
 

@@ -470,9 +470,9 @@ void mesh_cut(struct mesh_job *job)
     for (int last = L / p - 1; last > 0; last--) {
         divide(L, p, last, cut);
         double t = slowest(job, cut);
-        if (t < best * (1 - 1e-9)) {
-            best = t;
-            memcpy(job->layers, cut, sizeof cut);
-        }
+        if (t >= best * (1 - 1e-9))
+            break; // the last stage is not the slowest
+        best = t;
+        memcpy(job->layers, cut, sizeof cut);
     }
 }

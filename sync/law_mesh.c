@@ -105,11 +105,14 @@ static double share(int n, int of, int k)
 // of: of these no number travels.
 static double stays(const struct law_mesh *m)
 {
+    int heads = m->heads / m->slices, more = m->heads % m->slices;
     double sum = 0;
-    for (int t = 0; t < m->slices; t++)
-        for (int w = 0; w < m->pieces; w++)
-            sum += (double)zigzag_of(m->tokens, m->pieces, w).own *
-                   share((int)share(m->heads, m->slices, t), m->up, w % m->up);
+    for (int w = 0; w < m->pieces; w++) {
+        int k = w % m->up;
+        sum += zigzag_of(m->tokens, m->pieces, w).own *
+               (more * share(heads + 1, m->up, k) +
+                (m->slices - more) * share(heads, m->up, k));
+    }
     return sum / ((double)m->tokens * m->heads);
 }
 

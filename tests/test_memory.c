@@ -140,7 +140,8 @@ static void workers_of_a_sequence_take_the_predicted_memory(void **state)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char words[256];
         snprintf(words, sizeof words,
-                 "%s channels=256 context=2048 batch=6 steps=1 transport=tcp",
+                 "%s layers=2 channels=256 context=2048 batch=6 steps=1 "
+                 "transport=tcp",
                  ways[i]);
         struct peak p = run(words);
         double want = p.predicted + extra;

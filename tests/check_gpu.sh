@@ -22,8 +22,6 @@ says() { # STEP PATTERN
 }
 
 if [ $# -gt 0 ]; then
-    # doctor's Python loads the fake NVML, which may be built with ASan
-    export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
     LOCKSTEP_BIN=$1 "$check" --emulated "$work/out" machine device products \
         memory cudnn tuned busy reruns losses kill || {
         cat "$work/out"/*.log

@@ -399,14 +399,15 @@ if(TARGET fake_nvml AND NOT LOCKSTEP_SANITIZE)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(gpu_drawn PROPERTIES TIMEOUT 400 LABELS jobs)
 endif()
-if(NOT LOCKSTEP_SANITIZE) # `readers` checks the same code for memory errors
+# What `readers` and the tests above check for memory errors, too.
+if(NOT LOCKSTEP_SANITIZE)
   add_test(NAME readers_emulated
            COMMAND ${Python3_EXECUTABLE} tests/readers.py ${programs}/trainer
                    ${programs}/ps_server WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(readers_emulated PROPERTIES TIMEOUT 600 LABELS jobs)
+  # check-gpu with the emulated GPU: the steps that are short.
+  add_test(NAME check_gpu_emulated
+           COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh
+                   ${CMAKE_BINARY_DIR}/bin)
+  set_tests_properties(readers_emulated check_gpu_emulated
+                       PROPERTIES TIMEOUT 600 LABELS jobs)
 endif()
-# check-gpu with the emulated GPU: the steps that are short.
-add_test(NAME check_gpu_emulated
-         COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh
-                 ${CMAKE_BINARY_DIR}/bin)
-set_tests_properties(check_gpu_emulated PROPERTIES TIMEOUT 600 LABELS jobs)

@@ -17,6 +17,7 @@
 #include "telemetry/trace_parts.h"
 #include "train/folder.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,12 +169,29 @@ static long last_step_of(const struct run *r, int rank)
     return access(path, F_OK) ? 0 : last_row(path);
 }
 
-// Returns the last step that any worker has done.
+// Whether what out= holds is of this run. If resume= names a run, out= may hold
+// another one until this one writes its run.json, after the launcher's .lock.
+static bool is_own(const struct run *r)
+{
+    char path[2][CONFIG_PATH + 32];
+    struct stat lock, json;
+    snprintf(path[0], sizeof path[0], "%s/.lock", r->out);
+    snprintf(path[1], sizeof path[1], "%s/run.json", r->out);
+    if (!*r->resume || !strcmp(r->resume, "auto"))
+        return true;
+    if (stat(path[0], &lock) || stat(path[1], &json))
+        return false;
+    const struct timespec *from = &lock.st_mtim, *at = &json.st_mtim;
+    return at->tv_sec > from->tv_sec ||
+           (at->tv_sec == from->tv_sec && at->tv_nsec >= from->tv_nsec);
+}
+
+// Returns the last step that any worker of this run has done.
 static long last_step(void *ctx)
 {
     const struct run *r = ctx;
     long step = 0;
-    for (int rank = 0; rank < r->workers; rank++) {
+    for (int rank = 0; is_own(r) && rank < r->workers; rank++) {
         long last = last_step_of(r, rank);
         step = last > step ? last : step;
     }
@@ -229,7 +247,7 @@ static bool restart_wanted(struct restart *s, struct run *r,
         fail("%s", why);
         return false;
     }
-    int newest = folder_latest(r->out);
+    int newest = is_own(r) ? folder_latest(r->out) : -1;
     snprintf(from, sizeof from, "checkpoint-%d", newest);
     snprintf(line, sizeof line, "%s, from %s", why,
              newest >= 0  ? from
@@ -383,7 +401,10 @@ static int train(int nwords, char **words)
     int lock = folder_lock(r.out);
     if (lock < 0)
         return -1;
-    int status = train_locked(&r, made);
+    // is_own() reads its time; the file may be that of a job that was killed
+    int status = futimens(lock, NULL)
+                     ? fail("%s/.lock: %s", r.out, strerror(errno))
+                     : train_locked(&r, made);
     folder_unlock(lock, r.out);
     return status;
 }

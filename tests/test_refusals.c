@@ -111,6 +111,23 @@ static void a_refused_run_keeps_the_earlier_one(void **state)
     }
 }
 
+// ... nor does a run that could not be resumed say a step of that run, or go on
+// from its checkpoint.
+static void a_failed_start_is_none_of_the_earlier_run(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=3 save=3 out=stands && touch stands/.lock "
+            "&& lockstep train %s steps=5 save=3 restarts=1 resume=/no/such "
+            "out=stands",
+            tiny, tiny);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "resume=/no/such: No such file");
+    assert_prints(&j, "restart 1 of 1 in 1 s, from /no/such");
+    assert_null(strstr(j.out, "after step 3"));
+}
+
 // Two jobs in one folder would write into each other's files. The later one is
 // refused, even if the first has not written anything yet.
 static void a_folder_takes_one_job_at_a_time(void **state)
@@ -318,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_settings_are_refused),
         cmocka_unit_test(a_refused_run_keeps_the_earlier_one),
+        cmocka_unit_test(a_failed_start_is_none_of_the_earlier_run),
         cmocka_unit_test(mpiruns_error_is_printed),
         cmocka_unit_test(hosts_are_said_again),
         cmocka_unit_test(a_folder_takes_one_job_at_a_time),

@@ -110,6 +110,12 @@ static void a_resumed_run_keeps_its_settings(void **state)
     assert_prints(&j, "slice_kb=256, it was 64");
     assert_true(job_summary("whole", "final_train_loss") !=
                 job_summary("other", "final_train_loss"));
+    job_run(&j, 60,
+            "lockstep train resume=half steps=8 sync=dps servers=1 out=dps && "
+            "lockstep train resume=dps steps=9 sync=ring out=ring");
+    assert_ok(&j);
+    assert_prints(&j, "resume=half: servers=1, it was not set");
+    assert_prints(&j, "resume=dps: without servers=, it was 1");
     job_run(&j, 60, "lockstep train resume=auto steps=8 out=half");
     assert_ok(&j);
     assert_true(job_summary("whole", "final_train_loss") ==

@@ -180,8 +180,9 @@ int config_say_changes(const struct run *r)
         const char *was = key_show(k, key_base(k, &then), one);
         const char *is = key_show(k, key_base(k, r), other);
         if (key_repeats(k, was) && key_repeats(k, is) && strcmp(was, is))
-            log_line("resume=%s: %s=%s, it was %s", r->resume, k->name,
-                     *is ? is : "none", *was ? was : "none");
+            log_line("resume=%s: %s%s=%s, it was %s", r->resume,
+                     *is ? "" : "without ", k->name, is,
+                     *was ? was : "not set");
     }
     return 0;
 }

@@ -144,6 +144,24 @@ static void a_resumed_run_may_have_another_loss_scale(void **state)
         assert_true(scale[i] == (i < 2 ? 128 : 64));
 }
 
+// ... but the state of one update rule is none of another.
+static void a_resumed_run_needs_the_rule_that_it_had(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=2 save=2 out=adamw && lockstep train %s "
+            "steps=2 save=2 optimizer=sgd momentum=0 out=sgd; lockstep train "
+            "resume=adamw steps=4 optimizer=sgd out=no; lockstep train "
+            "resume=sgd steps=4 momentum=0.5 out=no",
+            tiny, tiny);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "the run was made with optimizer=adamw, not "
+                      "optimizer=sgd; try: optimizer=adamw\n");
+    assert_prints(&j, "the run was made with momentum=0, not momentum=0.5; "
+                      "try: momentum=0\n");
+}
+
 // LARS and LAMB need norms of whole tensors, which all workers have: two
 // workers train as one does, and a resumed run goes on as if it had not
 // stopped.
@@ -219,6 +237,7 @@ int main(void)
         cmocka_unit_test(run_json_repeats_the_given_settings),
         cmocka_unit_test(a_resumed_run_keeps_its_settings),
         cmocka_unit_test(a_resumed_run_may_have_another_loss_scale),
+        cmocka_unit_test(a_resumed_run_needs_the_rule_that_it_had),
         cmocka_unit_test(layered_rules_do_not_depend_on_the_world),
         cmocka_unit_test(more_steps_stretch_the_schedule),
         cmocka_unit_test(runs_of_version_0_1_0_are_read),

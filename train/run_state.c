@@ -89,7 +89,8 @@ static int open_slot(struct range_file *f, int slot)
         if (has <= 0)
             return has ? -1 : SYNC_ABSENT;
     }
-    return checkpoint_open(&f->reader, f->path, &t->whole, !params, f->names);
+    int rc = checkpoint_open(&f->reader, f->path, &t->whole, !params, f->names);
+    return rc && !params ? config_fail_state(&t->run) : rc;
 }
 
 // A range of this worker's vector. The file has the whole model's vector.

@@ -174,6 +174,11 @@ int config_check_hosts(const struct run *r);
 // or -1 after fail().
 int config_say_changes(const struct run *r);
 
+// The state of the optimiser cannot be read from the checkpoint, and
+// fail_message() says why. If the run that is resumed had another optimizer= or
+// momentum=, adds that. Returns -1.
+int config_fail_state(const struct run *r);
+
 // Checks settings that depend on each other (min_lr <= lr, keys that the
 // backend reads, ..). 0, or -1 after fail().
 int config_check(const struct run *r);

@@ -186,3 +186,22 @@ int config_say_changes(const struct run *r)
     }
     return 0;
 }
+
+int config_fail_state(const struct run *r)
+{
+    struct run then;
+    char why[512], path[CONFIG_PATH], was[CONFIG_PATH], is[CONFIG_PATH];
+    snprintf(why, sizeof why, "%s", fail_message());
+    config_defaults(&then);
+    if (find_run(r, path) || !*path || config_file(&then, path))
+        return fail("%s", why);
+    const char *name =
+        then.optimizer == r->optimizer ? "momentum" : "optimizer";
+    const struct key *k = key_find(&run_keys, name);
+    const char *old = key_show(k, key_base(k, &then), was);
+    const char *new = key_show(k, key_base(k, r), is);
+    return strcmp(old, new)
+               ? fail("%s: the run was made with %s=%s, not %s=%s; try: %s=%s",
+                      why, name, old, name, new, name, old)
+               : fail("%s", why);
+}

@@ -58,6 +58,12 @@ def one_precision():
     assert "CUDA" not in say("fit", "model=gpt2", "memory=4gb")
 
 
+def refusals_come_first():
+    """A row that is refused comes before the table."""
+    said = say("fit", "memory=2gb", "model=nano", "accum=4097", status=1)
+    assert said.startswith("lockstep: accum=4097: a pipeline takes at most 4096"), said
+
+
 def shares_of_cores():
     """Workers of one host share its cores, as the trainer's do."""
     cores = os.sysconf("SC_NPROCESSORS_ONLN")
@@ -362,6 +368,7 @@ def main():
     rows_are_divided()
     page_says_so()
     one_precision()
+    refusals_come_first()
     shares_of_cores()
     stages_must_fit()
     table_has_reasons()

@@ -189,18 +189,20 @@ class Question:
         for mesh in meshes:
             yield from self.divided_rows(mesh, ring, mesh)
 
-    def answer(self):
-        """Prints the tables."""
-        travel = "squeeze" if self.squeezes else "wire"
-        print(f"{self.run['says']}, {travel}={self.settings[travel]}\n")
+    def tables(self):
+        """Their lines."""
         for i, workers in enumerate(self.workers):
             head = memory_head(self.settings["mesh"] or f"{workers} workers")
-            print("\n" * bool(i) + f"{head} {'batch':>9} {'recompute':>9}")
-            rows = [self.rows(way, workers) for way in self.ways]
+            yield "\n" * bool(i) + f"{head} {'batch':>9} {'recompute':>9}"
+            for way in self.ways:
+                yield from self.rows(way, workers)
             if not self.mesh and not self.values["sync"] and not self.squeezes:
-                rows.append(self.parts(workers))
-            for row in itertools.chain.from_iterable(rows):
-                print(row)
+                yield from self.parts(workers)
+
+    def answer(self):
+        """Prints the tables. A row that is refused comes before the first line."""
+        travel, lines = "squeeze" if self.squeezes else "wire", list(self.tables())
+        print(f"{self.run['says']}, {travel}={self.settings[travel]}\n", *lines, sep="\n")
         print("\nThe memory of a worker is in MB, with batch=1"
               f"{', for the rank that needs most' * bool(self.mesh)}.\nbatch: the largest "
               "batch within memory=; recompute: the same with recompute=1.\n-: batch=1 does "

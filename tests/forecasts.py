@@ -59,9 +59,13 @@ def one_precision():
 
 
 def refusals_come_first():
-    """A row that is refused comes before the table."""
+    """A row that is refused comes before the table; an unknown key names the command's own
+    help, and the nearest key of train."""
     said = say("fit", "memory=2gb", "model=nano", "accum=4097", status=1)
     assert said.startswith("lockstep: accum=4097: a pipeline takes at most 4096"), said
+    for words in ["predict", "workers=2", "link=1gbit"], ["fit", "memory=2gb"]:
+        assert f"unknown key bach; nearest: batch; all: lockstep {words[0]} --help\n" in \
+            say(*words, "bach=3", status=1)
 
 
 def shares_of_cores():

@@ -8,9 +8,14 @@ import subprocess
 from .files import Error, visible
 from .places import program
 
+TRAIN = "lockstep train --help"
+
 
 class Core:
-    """A process that answers questions. It ends with this object."""
+    """A process that answers questions. It ends with this object. `everything`: the
+    command that lists all keys, for errors."""
+
+    everything = TRAIN
 
     def __init__(self):
         self._child = subprocess.Popen([program(), "tell"], stdin=subprocess.PIPE,
@@ -35,7 +40,7 @@ class Core:
         except (OSError, ValueError):
             raise Error(f"{visible(program())} tell: no answer") from None
         if "error" in answer:
-            raise Error(answer["error"])
+            raise Error(answer["error"].replace(f"all: {TRAIN}", f"all: {self.everything}"))
         return answer
 
     def table(self):
@@ -50,8 +55,9 @@ def key(group, name, value, kind, about, **more):
 
 
 def own_words(core, rows, everything, words):
-    """({name: value} of the keys of `rows`, the other words). `everything` is the
-    command that lists the keys."""
+    """({name: value} of the keys of `rows`, the other words, which are keys of train).
+    `everything` is the command that lists both."""
+    core.everything = everything
     names = tuple(f"{row['name']}=" for row in rows)
     own = [word for word in words if word.startswith(names)]
     return (core.ask("words", rows, everything, *own),

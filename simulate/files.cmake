@@ -1,6 +1,7 @@
 # SimGrid is optional: without it `lockstep simulate` says what to install. A
-# simulated program is a shared object that SimGrid's own program loads. A
-# sanitizer cannot be loaded in this way, and SimGrid's mpi.h is not Open MPI's.
+# simulated program is a shared object that SimGrid's own program loads. It would
+# crash if it were executed by itself, so nobody may. A sanitizer cannot be loaded
+# in this way, and SimGrid's mpi.h is not Open MPI's.
 find_path(SIMGRID_INCLUDE smpi/mpi.h)
 find_library(SIMGRID_LIBRARY simgrid)
 find_program(SMPIRUN smpirun)
@@ -53,6 +54,8 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   target_link_options(simulate_job PRIVATE -Wl,-z,defs)
   set_target_properties(simulate_job PROPERTIES PREFIX "" SUFFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  add_custom_command(TARGET simulate_job POST_BUILD
+                     COMMAND chmod -x $<TARGET_FILE:simulate_job>)
 endif()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)

@@ -74,6 +74,8 @@ def use_programs(prefix, folder):
     says("own_figure +a figure of the installed", lockstep, "run", "--help")
     says(r"own_figure|report\.html", lockstep, "run", "experiments/own.ini",
          cwd=folder)
+    if shutil.which("smpirun") and (prefix / "libexec/lockstep/simulate_job").exists():
+        says("2  ring", lockstep, "simulate", "workers=2", "sync=ring", "mb=1", cwd=folder)
     report = folder / "runs/own/report.html"
     if not report.exists() or "svg" not in report.read_text():
         complain("lockstep run: no report with figures")

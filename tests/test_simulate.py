@@ -264,6 +264,13 @@ def test_not_built(folder):
     assert "cmake --build --preset release" in done.stderr, done.stderr
 
 
+def test_not_executed(folder):
+    """Only SimGrid can load simulate_job, which would crash if a shell started it."""
+    done = subprocess.run(["sh", "-c", '"$0" --help', BIN / "simulate_job"], cwd=folder,
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 126 and done.stderr.count("\n") == 1, done
+
+
 def test_deadline(folder):
     done = simulate(folder, "workers=1024", "sync=ring", "timeout=1")
     assert done.returncode == 1 and "try: timeout=4" in done.stderr, done.stderr

@@ -27,6 +27,7 @@
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WORDS = 512 };
 
@@ -110,6 +111,9 @@ static int plan(int nwords, char **words)
     if (nwords && !hashes)
         return fail("plan %.60s: takes only hash=1; try: lockstep plan --help",
                     words[0]);
+    if (isatty(STDIN_FILENO))
+        log_line("plan: reads lines like [\"model=nano\", \"steps=5\"] from "
+                 "the terminal; Ctrl-D ends");
     while (!rc && getline(&text, &size, stdin) > 0) {
         text[strcspn(text, "\n")] = '\0';
         rc = plan_line(text, hashes);
@@ -130,6 +134,8 @@ static void explain(FILE *f)
 
 const struct command command_plan = {
     .name = "plan",
+    .words = "[hash=1] < LINES",
+    .help = "say what runs would be, a line of words each, and start none",
     .explain = explain,
     .run = plan,
 };

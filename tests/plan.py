@@ -5,6 +5,7 @@ summary.json says how long stages waited, and how long by the timetable."""
 
 import csv
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -137,6 +138,20 @@ def judge_objects(plan):
     assert epochs["training"]["every"] == "7", epochs["training"]
 
 
+def judge_terminal(plan):
+    """At a terminal it says that it reads lines. `lockstep --help` lists it."""
+    ours, its = os.openpty()
+    os.write(ours, b"\x04")  # Ctrl-D
+    done = subprocess.run([plan.lockstep, "plan"], stdin=its, capture_output=True,
+                          text=True, timeout=30, check=True)
+    assert "plan: reads lines" in done.stderr and not done.stdout, done
+    assert not subprocess.run([plan.lockstep, "plan"], stdin=subprocess.DEVNULL, check=True,
+                              capture_output=True).stderr
+    listed = subprocess.run([plan.lockstep, "--help"], capture_output=True, text=True,
+                            check=True).stdout
+    assert "  lockstep plan " in listed, listed
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         plan = Plan(sys.argv[1], folder)
@@ -144,6 +159,7 @@ def main():
         for line, why in REFUSED:
             (answer,) = plan.ask(line)
             assert list(answer) == ["error"] and why in answer["error"], (line, answer)
+        judge_terminal(plan)
         judge_objects(plan)
         judge_idle(plan)
         for way in WAYS:

@@ -40,6 +40,11 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
     const struct key *k = key_find(t, name);
     if (k)
         return k;
+    if (!*name) {
+        fail("=: no key before it; want key=value, without blanks; all: %s",
+             t->all);
+        return NULL;
+    }
     const struct key *now = key_renamed(t, name);
     if (now) {
         fail("%s= is called %s= now; try: %s=", name, now->name, now->name);

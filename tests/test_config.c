@@ -363,6 +363,26 @@ static void old_keys_say_their_new_name(void **state)
     assert_true(renamed > 0);
 }
 
+// --help says what every key of several parts takes, and each mistake=.
+static void help_lists_what_is_allowed(void **state)
+{
+    (void)state;
+    char kinds[CONFIG_PATH], want[CONFIG_WORD], *rest = kinds;
+    int n = 0;
+    for (int i = 0; i < run_keys.n; i++)
+        assert_true(run_keys.rows[i].type != KEY_PARTS ||
+                    run_keys.rows[i].unit);
+    strcpy(kinds, key_find(&run_keys, "mistake")->unit);
+    for (const char *kind; (kind = strsep(&rest, "|")); n++) {
+        struct run r = fresh();
+        bool numbers = !strcmp(kind, "own_steps:R:N");
+        snprintf(want, sizeof want, "mistake=%s",
+                 numbers ? "own_steps:1:40" : kind);
+        assert_int_equal(parse(&r, 1, (const char *[]){want}), 0);
+    }
+    assert_int_equal(n, MISTAKES);
+}
+
 // Replaces each run of blanks and newlines by one blank.
 static void squeeze(char *text)
 {
@@ -485,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_global_batch_is_divided),
         cmocka_unit_test(old_keys_say_their_new_name),
         cmocka_unit_test(help_lists_every_key),
+        cmocka_unit_test(help_lists_what_is_allowed),
         cmocka_unit_test(shortest_text_of_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,7 @@ static const struct key rows[] = {
 {"output", "tensorboard", "0", KEY_INT, AT(tensorboard), 0, 1, .local = true,
  .help = "1: write event files for TensorBoard, too"},
 {"output", "profile", "", KEY_PARTS, AT(profile), PARTS(profile), .local = true,
- .unit = "steps",
+ .unit = "FROM:COUNT",
  .help = "FROM:COUNT, with device=cuda: call cudaProfilerStart before step "
          "FROM and cudaProfilerStop COUNT steps later, with the GPU idle at "
          "both"},
@@ -223,6 +223,7 @@ static const struct key rows[] = {
  .unit = "processes",
  .help = "processes that lockstep starts"},
 {"cluster", "mesh", "", KEY_PARTS, AT(mesh), PARTS(mesh),
+ .unit = "dpN,ppN,tpN,cpN,upN",
  .help = "ranks on a grid, as in dp2,tp2: dpN for N replicas with data of "
          "their own, ppN for N stages of layers, tpN for N slices of tensors, "
          "cpN for N workers that divide every sequence, cpN,upM for N groups "
@@ -239,7 +240,7 @@ static const struct key rows[] = {
 {"cluster", "ahead", "0", KEY_INT, AT(ahead), 0, 64, .unit = "forwards",
  .help = "1f1b: additional forwards before a stage's first backward, for each "
          "hop to the last stage; helps on slow links"},
-{"cluster", "stages", "", KEY_PARTS, AT(stages), PARTS(stages),
+{"cluster", "stages", "", KEY_PARTS, AT(stages), PARTS(stages), .unit = "N,N..",
  .help = "layers of each stage, as in 7,5; without it as even as possible"},
 {"cluster", "tp_sequence", "0", KEY_INT, AT(tp_sequence), 0, 2,
  .help = "mesh=tpN, 1: between the products of a layer a slice has some of "
@@ -280,12 +281,13 @@ static const struct key rows[] = {
  .help = "how often lockstep starts a failed job again, from its newest "
          "checkpoint; with elastic=1 the failed worker alone"},
 {"cluster", "straggler", "", KEY_PARTS, AT(straggler), .local = true,
- PARTS(straggler),
+ PARTS(straggler), .unit = "RANK:FACTOR",
  .help = "RANK:FACTOR slows one worker down on purpose"},
 {"cluster", "pace", "", KEY_PARTS, AT(pace), PARTS(pace), .unit = "ms,ms",
  .help = "F,B: for each micro-batch and chunk, sleep F ms as forward and B ms "
          "as backward instead of computing; messages travel as in training"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
+ .unit = "RATE[,hosts=N]",
  .help = "RATE[,hosts=N], as in 1gbit: each worker and server on an emulated "
          "host behind links of that rate; needs root; ?RATE: without root go "
          "on without such links; unshaped: no such links, as without net="},
@@ -316,13 +318,13 @@ static const struct key rows[] = {
  .unit = "KiB",
  .help = "size of the slices of a vector, which travel one after the other"},
 {"backend", "servers", "", KEY_PARTS, SET(servers), .local = true,
- PARTS(servers),
+ PARTS(servers), .unit = "N|tcp://HOST:PORT,..",
  .help = "how many servers to start, or their endpoints: tcp://a:p,.."},
 {"backend", "server_threads", "1", KEY_INT, SET(server_threads), 1, 1024,
  .local = true, .unit = "threads",
  .help = "threads of a server that add and update"},
 {"backend", "consistency", "bsp", KEY_PARTS, SET(consistency),
- PARTS(consistency),
+ PARTS(consistency), .unit = "bsp|ssp:K|asp",
  .help = "bsp: all workers take each step together; ssp:K: no worker is more "
          "than K steps ahead; asp: no bound"},
 {"backend", "backup", "0", KEY_INT, SET(backup), 0, 4095,
@@ -401,7 +403,7 @@ static const struct key rows[] = {
 {"backend", "lab", "", KEY_TEXT, SET(lab), .once = true, .unit = "path",
  .help = "the student's compiled file; labs/grade 4 --train makes it"},
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
- .read = fault_read, .show = fault_show,
+ .read = fault_read, .show = fault_show, .unit = "KIND:STEP[:MS][@RANK]",
  .help = "a fault for tests: delay:STEP:MS, fail:STEP, kill:STEP, nan:STEP or "
          "inf:STEP; @RANK behind it names the rank that it hits, else 0"},
 {"backend", "own_norm", "0", KEY_INT, SET(own_norm), 0, 1,
@@ -409,6 +411,7 @@ static const struct key rows[] = {
          "noise scale"},
 
 {"mistakes", "mistake", "none", KEY_PARTS, SET(mistake), PARTS(mistake),
+ .unit = "none|two_updates|local_clip|same_seed|own_steps:R:N",
  .help = "WRONG ON PURPOSE, to see the effect: two_updates of a step with one "
          "gradient; local_clip: before the sum; same_seed: the same batches "
          "for all; own_steps:RANK:STEPS, fewer than the others take"},

@@ -125,15 +125,17 @@ static void the_mesh_gives_the_number_of_workers(void **state)
         {{"mesh=cp4"}, NULL},
         {{"mesh=cp2,up2"}, NULL},
         {{"mesh=up2,cp2", "attention_over=ring"}, NULL},
-        {{"mesh=up4"}, "try: cp4 with attention_over=heads"},
+        {{"mesh=up4"},
+         "mesh=up4: up4 without cp; try: cp4 with attention_over=heads"},
         {{"mesh=cp2,up2", "attention_over=heads"}, "try: ring, or cp4 without"},
         {{"sync=zero", "mesh=dp2,cp2", "attention_over=ring"}, NULL},
         {{"sync=outer", "mesh=dp2,cp2"}, "sync=outer has no divided sequences"},
-        {{"sync=ring", "mesh=dp4", "attention_over=ring"}, "try: mesh=cp2"},
+        {{"sync=ring", "mesh=dp4", "attention_over=ring"},
+         "attention_over=ring is for sequences that workers divide; try"},
         {{"sync=ring", "mesh=cp2,up2", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=pp4", "device=cuda"}, NULL},
         {{"sync=ring", "mesh=pp2,tp2", "device=cuda"}, NULL},
-        {{"sync=ring", "mesh=dp2", "chunks=2"}, "chunks=: is for the stages"},
+        {{"sync=ring", "mesh=dp2", "chunks=2"}, "chunks=2 is for the stages"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static struct run r;

@@ -328,7 +328,8 @@ static void too_many_slices_are_refused(void **state)
     assert_prints(&j, "is for the slices of a mesh; try: mesh=tp2");
     job_run(&j, 30, "%s sync=ring mesh=dp2 tp_wire=bf16 out=none", same);
     assert_status(&j, 1);
-    assert_prints(&j, "tp_wire= is for the slices of a mesh; try: mesh=tp2");
+    assert_prints(&j,
+                  "tp_wire=bf16 is for the slices of a mesh; try: mesh=tp2");
 }
 
 int main(void)

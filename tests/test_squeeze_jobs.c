@@ -266,20 +266,21 @@ static void impossible_settings_are_refused(void **state)
     static const struct {
         const char *words, *says;
     } bad[] = {
-        {"density=0.1", "density= is a setting of squeeze=topk, demo; try: "
+        {"density=0.1", "density=0.1 is a setting of squeeze=topk, demo; try: "
                         "squeeze=topk, or leave it out"},
         {"squeeze=sign density=0.1",
-         "density= is a setting of squeeze=topk, demo; "
+         "density=0.1 is a setting of squeeze=topk, demo; "
          "try: leave it out"},
-        {"squeeze=topk levels=4", "levels= is a setting of squeeze=int8"},
-        {"squeeze=int8 scope=model", "scope= is a setting of squeeze=topk, "
-                                     "sign"},
-        {"feedback=0", "feedback= is a setting of squeeze="},
+        {"squeeze=topk levels=4", "levels=4 is a setting of squeeze=int8"},
+        {"squeeze=int8 scope=model",
+         "scope=model is a setting of squeeze=topk, "
+         "sign"},
+        {"feedback=0", "feedback=0 is a setting of squeeze="},
         {"squeeze=topk wire=fp16", "wire=fp16: squeeze=topk decides how "
                                    "gradients travel; try: wire=fp32"},
         {"squeeze=topk own_norm=1", "try: own_norm=0"},
         {"squeeze=topk sync=allreduce algorithm=ring",
-         "algorithm= is for sums of whole"},
+         "algorithm=ring is for sums of whole"},
         {"squeeze=int8 levels=4", "try: levels=12, or feedback=0"},
         {"squeeze=sign precision=fp16", "try: loss_scale=1024"},
         {"squeeze=sign save=4 save_async=1 out=no", "try: save_async=0"},
@@ -304,17 +305,19 @@ static void impossible_settings_are_refused(void **state)
         {"squeeze=sign momentum_correction=1", "a setting of squeeze=topk"},
         {"squeeze=topk momentum_correction=1 optimizer=sgd feedback=0",
          "try: feedback=1"},
-        {"squeeze=topk squeeze_rank=2", "squeeze_rank= is a setting of "
+        {"squeeze=topk squeeze_rank=2", "squeeze_rank=2 is a setting of "
                                         "squeeze=power"},
-        {"squeeze=power scope=model", "scope= is a setting of squeeze=topk"},
+        {"squeeze=power scope=model",
+         "scope=model is a setting of squeeze=topk"},
         {"squeeze=demo", "try: optimizer=sgd with momentum=0.999"},
         {"squeeze=demo optimizer=sgd clip=1", "which have no length to clip"},
         {"squeeze=demo optimizer=sgd feedback=0",
-         "feedback= is a setting of squeeze=topk, int8, sign, power; try: "
+         "feedback=0 is a setting of squeeze=topk, int8, sign, power; try: "
          "leave it out"},
         {"squeeze=demo optimizer=sgd squeeze_after=2",
-         "squeeze_after= is a setting of squeeze=topk, int8"},
-        {"squeeze=demo optimizer=sgd scope=model", "scope= is a setting of"},
+         "squeeze_after=2 is a setting of squeeze=topk, int8"},
+        {"squeeze=demo optimizer=sgd scope=model",
+         "scope=model is a setting of"},
         {"squeeze=demo optimizer=sgd wire=bf16", "try: wire=fp32"},
         {"squeeze=demo optimizer=sgd precision=fp16",
          "squeeze=demo keeps parts of gradients from step to step, and the "
@@ -328,9 +331,10 @@ static void impossible_settings_are_refused(void **state)
          "try: a mesh of replicas only"},
         {"squeeze=demo optimizer=sgd sync=sps", "a server adds; try: "
                                                 "sync=ring"},
-        {"freeze=2", "freeze= is a setting of squeeze=sign; try: squeeze=sign, "
-                     "or leave it out"},
-        {"squeeze=topk freeze=2", "freeze= is a setting of squeeze=sign; try: "
+        {"freeze=2",
+         "freeze=2 is a setting of squeeze=sign; try: squeeze=sign, "
+         "or leave it out"},
+        {"squeeze=topk freeze=2", "freeze=2 is a setting of squeeze=sign; try: "
                                   "leave it out"},
         {"squeeze=sign freeze=2 optimizer=sgd", "try: optimizer=adamw"},
         {"squeeze=sign freeze=2 squeeze_after=2",

@@ -378,8 +378,8 @@ static void paced_stages(void **state)
     assert_prints(&j, ",0.25,"); // (p-1)/(m+p-1), p=2, m=3
     job_run(&j, 30, "%s sync=ring mesh=pp2 save=5 pace=1,1 out=saved", same);
     assert_status(&j, 1);
-    assert_prints(&j, "pace=: nothing is computed, so there is nothing for "
-                      "save=");
+    assert_prints(&j, "pace=1,1: nothing is computed, so there is nothing for "
+                      "save=5 to do; try: leave save= out");
 }
 
 static void accum_fits_the_stages(void **state)

@@ -49,11 +49,12 @@ int config_exchange_heads(const struct mesh *m, int over)
 // Refuses groups that exchange heads (up) where all workers do.
 static int check_groups(const struct run *r)
 {
+    char said[CONFIG_SAID];
     int up = mesh_size(&r->mesh, MESH_UP), all = mesh_pieces(&r->mesh);
     if (up > 1 && up == all)
-        return fail("mesh=: up%d without cp; try: cp%d with "
+        return fail("%s: up%d without cp; try: cp%d with "
                     "attention_over=heads, which is the same",
-                    up, up);
+                    config_said(r, "mesh", said), up, up);
     if (up > 1 && r->attention_over == ATTENTION_HEADS)
         return fail("attention_over=heads: groups (up) exchange heads, and "
                     "attention_over= says how they get keys; try: ring, or "
@@ -67,42 +68,46 @@ int config_check_tokens(const struct run *r)
     if (check_groups(r))
         return -1;
     if (mesh_size(&r->mesh, MESH_CP) == 1 && config_asked(r, "attention_over"))
-        return fail("attention_over=: is for sequences that workers divide; "
-                    "try: mesh=cp2");
+        return fail("attention_over=%s is for sequences that workers divide; "
+                    "try: mesh=cp2",
+                    config_word(r, "attention_over"));
+    const char *wire = config_word(r, "tp_wire");
     if (mesh_size(&r->mesh, MESH_TP) > 1)
         return r->tp_wire && *r->settings.lab
-                   ? fail("tp_wire=: with lab= the student's function joins; "
-                          "try: without tp_wire=")
+                   ? fail("tp_wire=%s: with lab=%s the student's function "
+                          "joins; try: without tp_wire=",
+                          wire, r->settings.lab)
                    : 0;
     return r->tp_sequence ? fail("tp_sequence=%d is for the slices of a mesh; "
                                  "try: mesh=tp2",
                                  r->tp_sequence)
-           : r->tp_wire   ? fail("tp_wire= is for the slices of a mesh; try: "
-                                   "mesh=tp2")
+           : r->tp_wire   ? fail("tp_wire=%s is for the slices of a mesh; "
+                                   "try: mesh=tp2",
+                                 wire)
                           : 0;
 }
 
 int config_check_mesh(const struct run *r, const struct backend *b)
 {
-    char mesh[CONFIG_PATH];
+    char mesh[CONFIG_PATH], said[CONFIG_SAID];
     const struct mesh *m = &r->mesh;
     int ranks = mesh_ranks(m);
     bool whole = mesh_size(m, MESH_PP) == 1;
     for (int i = 0; config_stage_keys[i]; i++)
         if (whole && config_asked(r, config_stage_keys[i]))
-            return fail("%s=: is for the stages of a pipeline; try: mesh=pp2",
-                        config_stage_keys[i]);
+            return fail("%s is for the stages of a pipeline; try: mesh=pp2",
+                        config_said(r, config_stage_keys[i], said));
     if (config_check_tokens(r))
         return -1;
     if (config_asked(r, "iface") && !config_listens(r))
-        return fail("iface=: %s does not listen for other workers; try: leave "
-                    "it out",
-                    b->name);
+        return fail("iface=%s: %s does not listen for other workers; try: "
+                    "leave it out",
+                    r->settings.iface, b->name);
     mesh_show(m, mesh);
     if (mesh_pieces(m) > 1 && r->pace.given)
-        return fail("mesh=%s: pace= makes no exchanges of divided sequences "
-                    "(cp); try: without pace=",
-                    mesh);
+        return fail("mesh=%s: %s makes no exchanges of divided sequences (cp); "
+                    "try: without pace=",
+                    mesh, config_said(r, "pace", said));
     if (m->n && ranks != r->workers)
         return fail("mesh=%s has %d ranks, workers=%d; try: workers=%d, or "
                     "mesh=dp%d",

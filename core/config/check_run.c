@@ -11,6 +11,7 @@
 int config_check_world(const struct run *r, int world)
 {
     const struct sync_settings *set = &r->settings;
+    char said[CONFIG_SAID];
     const struct {
         const char *key;
         bool given;
@@ -22,12 +23,14 @@ int config_check_world(const struct run *r, int world)
     };
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         if (ranks[i].given && ranks[i].rank >= world)
-            return fail("%s=: there is no rank %d of %d workers; try: 0 .. %d",
-                        ranks[i].key, ranks[i].rank, world, world - 1);
+            return fail("%s: there is no rank %d of %d workers; try: 0 .. %d",
+                        config_said(r, ranks[i].key, said), ranks[i].rank,
+                        world, world - 1);
     }
     if (r->mesh.n && mesh_ranks(&r->mesh) != world)
-        return fail("mesh=: %d ranks, but %d workers; try: workers=%d",
-                    mesh_ranks(&r->mesh), world, mesh_ranks(&r->mesh));
+        return fail("%s: %d ranks, but %d workers; try: workers=%d",
+                    config_said(r, "mesh", said), mesh_ranks(&r->mesh), world,
+                    mesh_ranks(&r->mesh));
     if (set->backup >= world && set->backup > 0)
         return fail("backup=%d of %d workers leaves no worker; try: backup=%d",
                     set->backup, world, world - 1);
@@ -43,8 +46,10 @@ int settings_check(const struct sync_settings *s)
         return fail("update=worker requires consistency=bsp: a worker updates "
                     "with the sum of a whole step; try: update=server");
     if (worker && (s->backup || s->elastic))
-        return fail("update=worker: only servers keep the state that backup= "
-                    "and elastic= need; try: update=server");
+        return fail("update=worker: only servers keep the state that %s=%d "
+                    "needs; try: update=server",
+                    s->backup ? "backup" : "elastic",
+                    s->backup ? s->backup : s->elastic);
     if (s->backup && (s->elastic || !bsp))
         return fail("backup=%d requires consistency=bsp and elastic=0; try: "
                     "leave one of them out",
@@ -94,13 +99,14 @@ static int check_in_step(const struct run *r, const struct backend *b)
 {
     const struct sync_settings *set = &r->settings;
     bool bsp = set->consistency.kind == CONSISTENCY_BSP;
+    char said[CONFIG_SAID];
     if (!b->servers)
         return 0;
     if (r->verify && !bsp)
         return fail("verify=%d compares parameters of the same step, and under "
-                    "consistency=ssp and asp workers' parameters differ; try: "
-                    "consistency=bsp, or no verify=",
-                    r->verify);
+                    "%s workers' parameters differ; try: consistency=bsp, or "
+                    "no verify=",
+                    r->verify, config_said(r, "consistency", said));
     if (r->verify && set->elastic)
         return fail("verify=%d: with elastic=1 a worker that was away has "
                     "missed comparisons; try: elastic=0, or no verify=",
@@ -149,20 +155,22 @@ static int check_pace(const struct run *r, const struct backend *b)
                {"verify", r->verify > 0},
                {"resume", r->resume[0] != '\0'},
                {"eval", r->eval > 0 && config_asked(r, "eval")}};
+    char pace[CONFIG_SAID], said[CONFIG_SAID];
     if (!r->pace.given)
         return 0;
+    config_said(r, "pace", pace);
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         if (one[i].wanted)
-            return fail("pace=: nothing is computed, so there is nothing for "
-                        "%s= to do; try: leave %s= out",
-                        one[i].key, one[i].key);
+            return fail("%s: nothing is computed, so there is nothing for %s "
+                        "to do; try: leave %s= out",
+                        pace, config_said(r, one[i].key, said), one[i].key);
     if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
-        return fail("pace=: with shard=%d a model asks for its blocks while it "
+        return fail("%s: with shard=%d a model asks for its blocks while it "
                     "computes, and with pace= it does not compute; try: "
                     "shard=1",
-                    r->settings.shard);
+                    pace, r->settings.shard);
     if (strcmp(r->device, "cpu"))
-        return fail("pace=: device=%s computes; try: device=cpu", r->device);
+        return fail("%s: device=%s computes; try: device=cpu", pace, r->device);
     return 0;
 }
 
@@ -256,6 +264,7 @@ static int check_offload(const struct run *r, const struct backend *b)
 // kernels, or would compute something else than our kernels and the CPU.
 static int check_cudnn(const struct run *r, bool gpu)
 {
+    char said[CONFIG_SAID];
     if (!gpu)
         return fail("attention=cudnn is for GPUs; try: device=cuda, or "
                     "attention=ours");
@@ -269,8 +278,9 @@ static int check_cudnn(const struct run *r, bool gpu)
                     "dropout=0, or attention=ours",
                     r->dropout);
     if (mesh_pieces(&r->mesh) > 1)
-        return fail("attention=cudnn computes whole sequences, and mesh= "
-                    "divides them (cp); try: attention=ours");
+        return fail("attention=cudnn computes whole sequences, and %s divides "
+                    "them (cp); try: attention=ours",
+                    config_said(r, "mesh", said));
     return 0;
 }
 
@@ -304,9 +314,9 @@ int config_check(const struct run *r)
         return fail("min_lr=%g is above lr=%g; try: min_lr=%g", r->min_lr,
                     r->lr, r->lr / 20);
     if (r->lr_scale && !r->base_batch)
-        return fail("lr_scale= requires base_batch=, the global batch for "
+        return fail("lr_scale=%s requires base_batch=, the global batch for "
                     "which lr=%g is right; try: base_batch=%d",
-                    r->lr, r->batch);
+                    config_word(r, "lr_scale"), r->lr, r->batch);
     if (r->heads > 0 && r->channels > 0 && r->channels % r->heads != 0)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,

@@ -44,13 +44,15 @@ bool config_squeeze_takes(const struct run *r, const char *key)
 static int check_own_keys(const struct run *r)
 {
     bool none = r->settings.squeeze == SQUEEZE_NONE;
+    char said[CONFIG_SAID];
     for (int i = 0; i < OWN_KEYS; i++) {
         const char *key = own_keys[i].key, *of = own_keys[i].of;
         if (!config_asked(r, key) || config_squeeze_takes(r, key))
             continue;
-        return fail("%s= is a setting of squeeze=%s; try: %s%.*s%s", key, of,
-                    none ? "squeeze=" : "", none ? (int)strcspn(of, ",") : 0,
-                    of, none ? ", or leave it out" : "leave it out");
+        return fail("%s is a setting of squeeze=%s; try: %s%.*s%s",
+                    config_said(r, key, said), of, none ? "squeeze=" : "",
+                    none ? (int)strcspn(of, ",") : 0, of,
+                    none ? ", or leave it out" : "leave it out");
     }
     return 0;
 }
@@ -60,6 +62,7 @@ const char *const config_sum_keys[] = {"algorithm", "ctas", NULL};
 // Refuses settings of how whole gradients travel.
 static int check_travel(const struct run *r)
 {
+    char said[CONFIG_SAID];
     if (r->settings.wire != DTYPE_F32)
         return fail("wire=%s: squeeze=%s decides how gradients travel; try: "
                     "wire=fp32",
@@ -71,9 +74,9 @@ static int check_travel(const struct run *r)
                     name_of(r));
     for (int i = 0; config_sum_keys[i]; i++)
         if (config_asked(r, config_sum_keys[i]))
-            return fail("%s= is for sums of whole gradients, and squeeze=%s "
+            return fail("%s is for sums of whole gradients, and squeeze=%s "
                         "exchanges messages; try: leave it out",
-                        config_sum_keys[i], name_of(r));
+                        config_said(r, config_sum_keys[i], said), name_of(r));
     return 0;
 }
 

@@ -75,6 +75,17 @@ bool config_asked(const struct run *r, const char *key)
     return r->asked[k - run_keys.rows];
 }
 
+const char *config_said(const struct run *r, const char *key,
+                        char text[CONFIG_SAID])
+{
+    char value[CONFIG_PATH];
+    const struct key *k = key_find(&run_keys, key);
+    CHECK(k);
+    snprintf(text, CONFIG_SAID, "%s=%s", key,
+             key_show(k, key_base(k, r), value));
+    return text;
+}
+
 const char *config_word(const struct run *r, const char *key)
 {
     const struct key *k = key_find(&run_keys, key);

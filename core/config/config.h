@@ -251,6 +251,11 @@ void config_each_asked(const struct run *r, bool again, config_visit *fn,
 // Whether the user gave this key.
 bool config_asked(const struct run *r, const char *key);
 
+// Writes KEY=VALUE of a key to `text`, which it returns: for refusals.
+enum { CONFIG_SAID = CONFIG_WORD + CONFIG_PATH };
+const char *config_said(const struct run *r, const char *key,
+                        char text[CONFIG_SAID]);
+
 // The word of a key that chooses one of several.
 const char *config_word(const struct run *r, const char *key);
 

@@ -208,13 +208,16 @@ int ps_job_same(const struct ps_job *a, const struct ps_job *b)
         {"density", BOTH(squeeze.density)},
         {"levels", BOTH(squeeze.levels)},
         {"feedback", BOTH(squeeze.feedback)},
-        {"seed", BOTH(seed)},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].a != all[i].b)
             return fail("settings differ: rank %d has %s %.9g, rank %d has "
                         "%.9g",
                         a->rank, all[i].name, all[i].a, b->rank, all[i].b);
+    if (a->seed != b->seed)
+        return fail("settings differ: rank %d has seed %llu, rank %d has %llu",
+                    a->rank, (unsigned long long)a->seed, b->rank,
+                    (unsigned long long)b->seed);
     if (a->layout != b->layout)
         return fail("settings differ: the buckets of ranks %d and %d; try: "
                     "the same bucket_mb and model",

@@ -168,6 +168,10 @@ static void different_settings_are_refused(void **state)
     b = a;
     b.optim.decay[1].n--;
     assert_int_equal(ps_job_same(&a, &b), -1);
+    b = a;
+    b.seed = (a.seed = (uint64_t)1 << 53) + 1; // equal as doubles
+    assert_int_equal(ps_job_same(&a, &b), -1);
+    assert_non_null(strstr(fail_message(), "9007199254740993"));
 
     b = a;
     b.rank = 4;

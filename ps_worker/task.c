@@ -400,8 +400,19 @@ static int hear_again(const struct client *c, struct remote *r,
     return 0;
 }
 
-static int hear_late(struct client *c, const struct ps_head *h)
+// The answer to CLAIM: ADMIT, or LATE with the last round that has ended.
+static int hear_turn(struct client *c, const struct remote *r,
+                     const struct ps_head *h)
 {
+    bool late = h->kind == PS_LATE;
+    if (c->current != TASK_ROUND || r != c->remotes || !c->claimed ||
+        c->admitted || (late && h->version < c->round))
+        return fail("%s out of order", ps_kind_name(h->kind));
+    if (!late) {
+        c->admitted = true;
+        c->order = h->order;
+        return 0;
+    }
     c->dropped = true;
     c->current = c->task = TASK_PULL;
     task_begin(c);
@@ -431,11 +442,8 @@ int task_receive(struct client *c, struct remote *r, const struct ps_head *h,
     case PS_NORM:
         return hear_norm(c, r, h, data);
     case PS_ADMIT:
-        c->admitted = true;
-        c->order = h->order;
-        return 0;
     case PS_LATE:
-        return hear_late(c, h);
+        return hear_turn(c, r, h);
     case PS_AGAIN:
         return hear_again(c, r, h);
     case PS_CLOCK:

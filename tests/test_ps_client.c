@@ -107,6 +107,7 @@ enum { FEW = 3 };
 struct script {
     struct endpoint *e;
     enum ps_what instead; // answers every PULL with this vector; PS_WHATS: no
+    enum ps_kind unasked; // sent before the first answer to a PULL; 0: nothing
     int pulls, sets;      // received
 };
 
@@ -138,6 +139,9 @@ static void answer_script(struct script *s, const struct message_peer *to,
     if (h->kind != PS_PULL)
         return;
     s->pulls++;
+    if (s->unasked)
+        answer(s->e, to, (struct ps_head){.kind = s->unasked, .version = 1},
+               NULL, 0);
     for (uint32_t row = 0; row < FEW; row++) {
         send_slice(s, to, s->instead < PS_WHATS ? s->instead : h->what, row);
         if (row == 0)
@@ -225,12 +229,32 @@ static void an_answer_with_another_vector_is_refused(void **state)
     with_script(&s, pull_another);
 }
 
+static void pull_params(struct client *c)
+{
+    static float v[SLICE * FEW];
+    assert_int_equal(client_pull(c, PS_PARAMS, v, 0, 0), -1);
+    assert_non_null(strstr(fail_message(), "out of order"));
+    assert_true(v[0] == 0);
+}
+
+// Nothing was claimed, so that neither answer to a CLAIM may come.
+static void an_unasked_turn_is_refused(void **state)
+{
+    (void)state;
+    const enum ps_kind kinds[] = {PS_ADMIT, PS_LATE};
+    for (int i = 0; i < 2; i++) {
+        struct script s = {.instead = PS_WHATS, .unasked = kinds[i]};
+        with_script(&s, pull_params);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_with_all_answers_is_done),
         cmocka_unit_test(a_restarted_round_repeats_only_itself),
         cmocka_unit_test(an_answer_with_another_vector_is_refused),
+        cmocka_unit_test(an_unasked_turn_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,9 +173,13 @@ static int fail_damaged(const char *folder)
     int step, held = -1;
     const char *name = strrchr(folder, '/');
     snprintf(why, sizeof why, "%s", fail_message());
-    if (name && sscanf(name, "/checkpoint-%9d", &step) == 1 &&
+    bool found =
+        name && sscanf(name, "/checkpoint-%9d", &step) == 1 &&
         !text_into(run, sizeof run, "%.*s", (int)(name - folder), folder) &&
-        find_whole(run, step, older, &held) > 0)
+        find_whole(run, step, older, &held) > 0;
+    if (held >= 0)
+        close(held);
+    if (found)
         return fail("%s; try: resume=%s, which is undamaged", why, older);
     return fail("%s; try: another checkpoint", why);
 }

@@ -27,6 +27,7 @@ int pairs_open(struct pairs *p, const struct streams_ops *ops,
                         .grain = job->grain};
     if (!job->pairs)
         return 0;
+    p->streams.world = g->size; // also if streams_open() is never reached
     p->verbs = mem_alloc(job->depth, sizeof *p->verbs);
     if (!p->verbs)
         return -1;

@@ -19,6 +19,7 @@
 #include "explain/ways.h"
 
 #include "base/base.h"
+#include "config/value.h"
 #include "device/vector.h"
 #include "group/group.h"
 #include "textbook/schedule.h"
@@ -227,8 +228,10 @@ static int collective(struct job *j, const char *name, size_t piece)
     const struct schedule *s = j->schedules;
     if (!j->nschedules || !schedule_exists(s->op, s->algorithm))
         return fail("explain %.60s: there is no algorithm=%s; try: "
-                    "algorithm=own, or broadcast",
-                    name, way_algorithms[j->algorithm]);
+                    "algorithm=%s",
+                    name, way_algorithms[j->algorithm],
+                    value_known(name, schedule_op_names) ? "linear, or tree"
+                                                         : "own");
     return text_into(j->story->note, sizeof j->story->note,
                      "%s by a textbook's algorithm, %s, in %d rounds. The root "
                      "is worker 0.",

@@ -43,7 +43,8 @@ EXACT = [["ring", "workers=4", "n=12"], ["zero", "workers=2"],
          ["all_reduce", "algorithm=halving", "workers=16"],
          ["all_reduce", "algorithm=doubling", "workers=8"]]
 REFUSED = [["allreduce"], ["local"], ["nothing"], ["scatter"], ["ring", "workers=1"],
-           ["gather", "algorithm=chain"], ["ring", "wrokers=4"],
+           ["gather", "algorithm=chain"], ["scatter", "algorithm=halving"],
+           ["reduce_scatter", "algorithm=tree"], ["ring", "wrokers=4"],
            ["all_reduce", "algorithm=halving", "workers=6"],
            ["all_reduce", "algorithm=halving", "n=10"]]
 SKIPPED = 77
@@ -131,6 +132,10 @@ def pages(bin_dir, folder):
                    status=1)
         assert said.count("\n") == 1, said
         assert not (folder / "no.html").exists()
+        tried = re.search(r"there is no .*; try: (algorithm=\w+)", said)
+        if tried:
+            run(bin_dir / "lockstep", "explain", words[0], tried[1],
+                f"out={folder}/way.html")
     said = run(bin_dir / "lockstep", "explain", "--help")
     assert "lockstep explain RUN" in said and "broadcast" in said
 

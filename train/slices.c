@@ -19,7 +19,6 @@
 #include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/exchange.h"
-#include "train/place.h"
 #include "train/sequences.h"
 #include "train/shape.h"
 #include "train/trainer.h"
@@ -180,32 +179,33 @@ static size_t copy_undivided(struct trainer *t, float *sum, size_t from,
             continue;
         size_t first = from > at ? from : at, end = at + whole.n;
         end = end < from + n ? end : from + n;
-        float *params = t->host + whole.off + (first - at);
-        if (first < end && in)
-            memcpy(params, sum + (first - from), (end - first) * sizeof *sum);
-        else if (first < end)
-            memcpy(sum + (first - from), params, (end - first) * sizeof *sum);
+        if (first < end) {
+            float *params = t->params + whole.off + (first - at);
+            float *part = sum + (first - from);
+            device_copy_on(t->dev, DEVICE_COMPUTE, in ? params : part,
+                           in ? part : params, (end - first) * sizeof *sum);
+        }
         at += whole.n;
     }
     return at;
 }
 
 // Slice 0's elements [from, from + n) of that vector become those of all, by a
-// sum with zeros in the buffer of the joins. `at` is that buffer, or the host's
-// copy of it.
-static int align(struct trainer *t, float *at, size_t from, size_t n)
+// sum with zeros in the buffer of the joins.
+static int align(struct trainer *t, size_t from, size_t n)
 {
     float *sum = model_sum(t->model);
-    size_t bytes = n * sizeof *sum;
-    if (t->row->rank == 0)
-        copy_undivided(t, at, from, n, false);
-    else
-        memset(at, 0, bytes);
-    exchange_up(t, sum, at, bytes);
+    float *zeros = t->slices->host ? t->slices->host : sum;
+    if (t->row->rank == 0) {
+        copy_undivided(t, sum, from, n, false);
+    } else {
+        device_finish(t->dev); // it may still copy from there
+        memset(zeros, 0, n * sizeof *sum);
+        exchange_up(t, sum, zeros, n * sizeof *sum);
+    }
     if (exchange(t, GROUP_ALL_REDUCE, group_floats(sum, n)))
         return -1;
-    exchange_down(t, at, sum, bytes);
-    copy_undivided(t, at, from, n, true);
+    copy_undivided(t, sum, from, n, true);
     return 0;
 }
 
@@ -214,13 +214,10 @@ int slices_align(struct trainer *t)
     struct slices *s = t->slices;
     if (!s || !s->aligns)
         return 0;
-    float *at = s->host ? s->host : model_sum(t->model);
     size_t most = sum_n(t), all = copy_undivided(t, NULL, 0, 0, false);
-    place_read(t, t->params); // into t->host, for copy_undivided()
     for (size_t from = 0; from < all; from += most)
-        if (align(t, at, from, all - from < most ? all - from : most))
+        if (align(t, from, all - from < most ? all - from : most))
             return fail("%s (step %d)", fail_message(), t->step + 1);
-    place_write_params(t);
     if (model_copy(t->model)) // it has the values before
         model_copy(t->model)->fresh = false;
     return 0;

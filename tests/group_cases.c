@@ -74,7 +74,8 @@ static int batch_add(struct member *m, struct batch *b, struct group_op op)
         return -1;
     t.off = b->used;
     t.op.vector.awaited = b->n == CARRY_DEPTH - 1;
-    if (trial_fill(m, &t) || trial_post(m, m->group, &t))
+    trial_fill(m, &t);
+    if (trial_post(m, m->group, &t))
         return -1;
     b->used += trial_bytes(&t);
     b->trials[b->n++] = t;
@@ -196,15 +197,17 @@ static int halves_of(struct member *m, size_t n, enum dtype wire)
     struct group *g = m->group;
     struct group_vector sum = vector_at(m, 0, n, wire, true);
     struct group_vector move = vector_at(m, 0, n, wire, false);
-    uint64_t whole, halves, ticket, start = g->stats.bytes_out;
-    if (member_normals(m, 0, n) || group_all_reduce(g, &sum, &ticket) ||
-        group_await(g, ticket) || member_hash(m, 0, n, &whole))
+    uint64_t ticket, start = g->stats.bytes_out;
+    member_normals(m, 0, n);
+    if (group_all_reduce(g, &sum, &ticket) || group_await(g, ticket))
         return -1;
+    uint64_t whole = member_hash(m, 0, n);
     uint64_t first = g->stats.bytes_out - start;
-    if (member_normals(m, 0, n) || group_reduce_scatter(g, &sum, &ticket) ||
-        group_await(g, ticket) || group_all_gather(g, &move, &ticket) ||
-        group_await(g, ticket) || member_hash(m, 0, n, &halves))
+    member_normals(m, 0, n);
+    if (group_reduce_scatter(g, &sum, &ticket) || group_await(g, ticket) ||
+        group_all_gather(g, &move, &ticket) || group_await(g, ticket))
         return -1;
+    uint64_t halves = member_hash(m, 0, n);
     uint64_t second = g->stats.bytes_out - start - first;
     if (m->carried->halves_bytes && first != second)
         return fail("the two halves move %llu bytes, all_reduce %llu",
@@ -250,15 +253,16 @@ static int sums_of(struct member *m, size_t n, enum dtype wire)
     struct group_vector sum = vector_at(m, 0, n, wire, true);
     struct group_vector one = vector_at(m, AT, n, wire, true);
     struct group_vector back = vector_at(m, AT, n, wire, false);
-    uint64_t ticket, hash[2];
-    if (member_normals(m, 0, n) || member_normals(m, AT, n) ||
-        group_all_reduce(g, &sum, NULL) ||
+    uint64_t ticket;
+    member_normals(m, 0, n);
+    member_normals(m, AT, n);
+    if (group_all_reduce(g, &sum, NULL) ||
         group_reduce(g, &one, m->world - 1, &ticket) ||
         group_await(g, ticket) ||
         group_broadcast(g, &back, m->world - 1, &ticket) ||
-        group_await(g, ticket) || member_hash(m, 0, n, &hash[0]) ||
-        member_hash(m, AT, n, &hash[1]))
+        group_await(g, ticket))
         return -1;
+    const uint64_t hash[2] = {member_hash(m, 0, n), member_hash(m, AT, n)};
     m->result = hash_more(m->result, hash, sizeof hash);
     return 0;
 }
@@ -325,7 +329,8 @@ static int post_both(struct member *m, struct group *const *groups,
         for (int i = 0; i < 2; i++) {
             struct trial *t = &trials[i][k];
             *t = interleaved(m, i, k);
-            if (trial_fill(m, t) || trial_post(m, groups[i], t))
+            trial_fill(m, t);
+            if (trial_post(m, groups[i], t))
                 return -1;
         }
     }
@@ -404,10 +409,11 @@ static int blame_body(struct member *m, int own,
                                        DTYPE_F32, 0),
                         .off = trial_bytes(&t)};
     bool last = m->rank == m->world - 1;
-    if (trial_fill(m, &t) || trial_fill(m, &all) ||
-        trial_post(m, m->group, &t) || group_await(m->group, t.ticket) ||
-        trial_fill(m, &t))
+    trial_fill(m, &t);
+    trial_fill(m, &all);
+    if (trial_post(m, m->group, &t) || group_await(m->group, t.ticket))
         return -1;
+    trial_fill(m, &t);
     if (last && own > 0 && trial_post(m, m->group, &t))
         return -1;
     if (last)

@@ -106,14 +106,14 @@ struct group *member_open(const struct member *m, const char *name);
 // trial_cut() gives its vector uneven chunks, some of them empty. trial_parts()
 // sets the parts of an all_to_all: `each` elements at least, all of one length;
 // or uneven ones, from none to `each`. trial_fill() writes the vector's
-// integers, trial_post() posts the verb. Both return 0, or -1 after fail().
+// integers, trial_post() posts the verb and returns 0, or -1 after fail().
 struct group_op trial_op(const struct member *m, enum group_verb verb, size_t n,
                          enum dtype type, enum dtype wire, int peer);
 void trial_cut(const struct member *m, struct trial *t);
 void trial_parts(const struct member *m, struct trial *t, size_t each,
                  bool uneven);
 size_t trial_bytes(const struct trial *t); // in the arena, guards included
-int trial_fill(struct member *m, const struct trial *t);
+void trial_fill(struct member *m, const struct trial *t);
 // The trial must not move before its verb is complete.
 int trial_post(struct member *m, struct group *g, struct trial *t);
 // Call this after the verb was awaited or followed. Returns 0, or -1 after
@@ -121,10 +121,9 @@ int trial_post(struct member *m, struct group *g, struct trial *t);
 int trial_check(struct member *m, const struct trial *t);
 
 // member_normals() fills n floats at `off` bytes of the arena with normal
-// deviates, different for each rank. member_hash() computes a hash of them.
-// Both return 0, or -1 after fail().
-int member_normals(struct member *m, size_t off, size_t n);
-int member_hash(struct member *m, size_t off, size_t n, uint64_t *hash);
+// deviates, different for each rank. member_hash() returns a hash of them.
+void member_normals(struct member *m, size_t off, size_t n);
+uint64_t member_hash(struct member *m, size_t off, size_t n);
 
 // Both return 0, or -1 after fail(). member_bytes() fails if the bytes counted
 // are not those of the law, member_names_last() if the last error does not name

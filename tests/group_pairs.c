@@ -46,8 +46,7 @@ static struct trial *add(struct member *m, struct exchange *e,
 static int post_all(struct member *m, struct exchange *e)
 {
     for (int i = 0; i < e->n; i++)
-        if (trial_fill(m, &e->trials[i]))
-            return -1;
+        trial_fill(m, &e->trials[i]);
     for (int i = 0; i < e->n; i++)
         if (trial_post(m, m->group, &e->trials[i]))
             return -1;
@@ -93,15 +92,15 @@ static int chain(struct member *m, struct exchange *e)
     struct trial *t = NULL;
     if (m->rank > 0) {
         t = add(m, e, GROUP_RECV, m->rank - 1, 0);
-        if (trial_fill(m, t) || trial_post(m, m->group, t) ||
-            group_await(m->group, t->ticket))
+        trial_fill(m, t);
+        if (trial_post(m, m->group, t) || group_await(m->group, t->ticket))
             return -1;
     }
     if (m->rank < m->world - 1) {
         bool first = !t;
         struct trial *from = first ? add(m, e, GROUP_SEND, 1, 0) : t;
-        if (first && trial_fill(m, from))
-            return -1;
+        if (first)
+            trial_fill(m, from);
         from->op.verb = GROUP_SEND;
         from->op.peer = m->rank + 1;
         if (trial_post(m, m->group, from))
@@ -200,8 +199,8 @@ static int orphan(struct member *m, bool next)
     if (m->rank == last)
         raise(SIGKILL);
     struct trial *t = add(m, &e, GROUP_RECV, next ? m->rank + 1 : last, last);
-    if (trial_fill(m, t) ||
-        (!trial_post(m, m->group, t) && !group_await(m->group, t->ticket)))
+    trial_fill(m, t);
+    if (!trial_post(m, m->group, t) && !group_await(m->group, t->ticket))
         return fail("receives from rank %d, which is dead", last);
     return member_names_last(m);
 }

@@ -209,7 +209,7 @@ static void repeat(const struct member *m, const struct trial *t, char *at,
     }
 }
 
-int trial_fill(struct member *m, const struct trial *t)
+void trial_fill(struct member *m, const struct trial *t)
 {
     const struct group_vector *v =
         is_all_to_all(t) ? &t->op.given : &t->op.vector;
@@ -221,7 +221,6 @@ int trial_fill(struct member *m, const struct trial *t)
         store(at, v->type, i, value(t, m->world, m->rank, i));
     repeat(m, t, at, v->n);
     device_copy(m->dev, m->arena + t->off, m->host, bytes);
-    return 0;
 }
 
 // Every member's own part stays where it is.
@@ -372,19 +371,17 @@ int trial_check(struct member *m, const struct trial *t)
 
 // ---- normal deviates
 
-int member_normals(struct member *m, size_t off, size_t n)
+void member_normals(struct member *m, size_t off, size_t n)
 {
     float *v = (float *)m->host;
     uint64_t key = rng_key(off, (uint64_t)m->rank);
     for (size_t i = 0; i < n; i++)
         v[i] = (float)rng_normal(key, i);
     device_copy(m->dev, m->arena + off, v, n * sizeof *v);
-    return 0;
 }
 
-int member_hash(struct member *m, size_t off, size_t n, uint64_t *hash)
+uint64_t member_hash(struct member *m, size_t off, size_t n)
 {
     device_copy(m->dev, m->host, m->arena + off, n * sizeof(float));
-    *hash = hash_bytes(m->host, n * sizeof(float));
-    return 0;
+    return hash_bytes(m->host, n * sizeof(float));
 }

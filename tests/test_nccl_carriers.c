@@ -148,7 +148,8 @@ static int post_sum(struct member *m, struct trial *t)
 {
     *t = (struct trial){
         .op = trial_op(m, GROUP_ALL_REDUCE, 1000, DTYPE_F32, DTYPE_F32, 0)};
-    return trial_fill(m, t) || trial_post(m, m->group, t) ? -1 : 0;
+    trial_fill(m, t);
+    return trial_post(m, m->group, t);
 }
 
 // ---- a member dies

@@ -6,6 +6,7 @@ import made
 from drawn import checked, draw, same
 from made import BACKENDS, BATCH, CONTEXT, MIB, WORKERS, Made, median, rgb
 from lockstep import figures
+from lockstep.drawing import FIGURES
 from lockstep.study import Study
 
 
@@ -311,6 +312,9 @@ def many_workers(folder):
         figure = draw(study, name)
         assert any("; 12 of 14 workers and servers" in t for *_, t in figure.texts), name
         assert len([k for k in figure.keys]) == 12, figure.keys
+        about = FIGURES[name](study).about
+        looks = list(zip(about["colour"], about["dash"]))[-12:]  # the key's
+        assert len(set(looks)) == 12, looks
 
 
 def of_a_gpu(folder):

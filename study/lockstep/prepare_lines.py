@@ -363,6 +363,7 @@ def _timeline(study, metrics, unit, servers=False, beside="", grey="", **about):
         for rank in list(samples)[:MOST_LINES]:
             server, at = rank[0] == "s", int(rank.lstrip("s"))
             colour = worker_colour(at + 3 * server)
+            dash = 1 + server + 3 * (at // 6 % 2)  # there are six colours
             name = f"{'server' if server else 'worker'} {at}"
             metric = next((m for m in metrics if m in samples[rank]), None)
             for m in filter(None, (metric, beside * (beside in samples[rank]))):
@@ -371,10 +372,9 @@ def _timeline(study, metrics, unit, servers=False, beside="", grey="", **about):
                 top = max(top, *(v for _, v in points))
                 if m == metric or any(v > 0 for _, v in points):
                     found.append(Line("line", points, colour, f"{name}: {m}", p,
-                                      dash=3 if m == beside else 1 + server))
+                                      dash=3 if m == beside else dash))
             if metric:
-                keys[rank] = Line("key", [], colour, name, width=2.5, dash=1 + server,
-                                  point=-1)
+                keys[rank] = Line("key", [], colour, name, width=2.5, dash=dash, point=-1)
     found = _joined(found)
     keys = [keys[r] for r in sorted(keys, key=_order)]
     if any(beside and li.name.endswith(beside) for li in found):
@@ -443,7 +443,8 @@ def gpu_timeline(study):
             colour, i = worker_colour(int(rank)), int(rank)
             points = [(t, unit * v) for t, v in samples[rank].get(metric, [])]
             top = max([top, *(v for _, v in points)])
-            style = {"panel": p, "width": 5 - i if i < 4 else 1.5, "point": -1}
+            style = {"panel": p, "width": 5 - i if i < 4 else 1.5, "point": -1,
+                     "dash": 1 + i // 6}
             found.append(Line("line", points, colour, f"worker {rank}: {metric}", **style))
             if p == 1:
                 found.append(Line("key", [], colour, f"worker {rank}", **style))

@@ -225,7 +225,7 @@ static void the_cause_of_a_loss_is_named(void **state)
             tiny);
     assert_status(&j, 1);
     assert_prints(&j, "no worker reached the end of the run; rank ");
-    assert_prints(&j, "File size limit exceeded");
+    assert_prints(&j, "File too large");
 }
 
 // A worker freezes in a round. The others have sent as many slices as credits

@@ -207,6 +207,10 @@ static void a_file_that_cannot_grow_is_named(void **state)
             tiny);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "/optimizer.safetensors: File too large");
+    // nor does a trainer without a launcher die of it, before its first step
+    job_run(&j, 60, "ulimit -f 4; trainer %s steps=3 out=limited", tiny);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "File too large; try: ulimit -f unlimited");
 }
 
 // A small stack is widened if its hard limit allows it, or the limit is named.

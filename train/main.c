@@ -199,9 +199,8 @@ int main(int argc, char **argv)
         trainer_close(&t);
         return 0;
     }
-    int rc = trainer_open(&t, argc - 1, argv + 1);
     signal(SIGXFSZ, SIG_IGN); // a write fails instead, and names the file
-    if (rc || trainer_run(&t, argc, argv)) {
+    if (trainer_open(&t, argc - 1, argv + 1) || trainer_run(&t, argc, argv)) {
         // Exit at once, not through trainer_close(): the supervisor must see
         // this failure before the failures that it causes in other processes.
         log_error("%s", fail_message());

@@ -12,6 +12,7 @@
 #include "message/mpi_call.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,10 @@ static int mpi_open(struct cluster *c, const struct cluster_config *config)
     // thread that makes such calls now and then rarely gets a core beside one
     // that computes.
     setenv("OMPI_MCA_btl_tcp_progress_thread", "1", 0);
+    // Open MPI hangs if the signal is ignored.
+    void (*over)(int) = signal(SIGXFSZ, SIG_DFL);
     MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided));
+    signal(SIGXFSZ, over);
     g->initialised = true;
     MPI(MPI_Comm_rank(MPI_COMM_WORLD, &all));
     MPI(MPI_Comm_split(MPI_COMM_WORLD, config->servers, all, &g->comm));

@@ -60,7 +60,8 @@ void *shared_alloc(size_t bytes, struct shared_name *name)
                                      .bytes = bytes};
         return p;
     }
-    fail("memory: cannot share %s: %s", mem_text(text, bytes), strerror(errno));
+    fail("memory: cannot share %s: %s%s", mem_text(text, bytes),
+         strerror(errno), errno == EFBIG ? "; try: ulimit -f unlimited" : "");
     if (p)
         munmap(p, bytes);
     if (fd >= 0)

@@ -322,7 +322,7 @@ def answer(study):
     every = choices(study)
     found = [c for c in every if len(c.ranked) > 1]
     said = [*remarks.not_given(study), *remarks.merged(study), *remarks.unfinished(study),
-            *remarks.busy(study)]
+            *remarks.failed(study), *remarks.busy(study)]
     for c in found:
         said += [*c.later(), c.first(), c.last(), c.price()]
     said += [over_all(study, found), *remarks.alone(study, every)]

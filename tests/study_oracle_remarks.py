@@ -58,6 +58,23 @@ def unreached(study):
                    hover(study, lost, ["smooth_loss_nats"]))
 
 
+def failed(study):
+    def said(runs, text, end):
+        cells = [c for c in study.filled if any(r in runs for r in c.runs.values())]
+        if cells:
+            yield Said([f"Warning: {text}: "
+                        f"{all_or(study, [short(study, c) for c in cells])}. {end}."],
+                       hover(study, cells, ["trained_share", "restarts", "steps_lost",
+                                            "seconds_lost"]))
+    yield from said([r for r in study.runs if r.gaps],
+                    "a worker was dead in some steps, which trained on smaller batches",
+                    "Do not compare their times and losses with those of others")
+    yield from said([r for r in study.runs if r.value["restarts"] > 0],
+                    "started again after a failure",
+                    "Their times leave out the steps that were done again, and the time of "
+                    "each start")
+
+
 def expected(run):
     """The share of a worker's computing time in which it cannot have a core."""
     used = run.server_cores

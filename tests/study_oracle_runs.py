@@ -126,6 +126,8 @@ class Run:
                 "train_s": train_s,
                 "loss_smooth": mean(losses[-10:]) if len(losses) > 9 else None,
                 "restarts": largest(number(r["restarts"]) for r in of)})
+        # ranks without a row of a step; with backup= they were alive
+        self.gaps = self.set.get("elastic") and any(len(of) < self.world for of in by_step.values())
         self.skipped = {int(r["step"]) for r in rows if r["skipped"] == "1"}
         vals = [p["val_loss"] for p in self.curve if p["val_loss"] is not None]
         self.value |= {

@@ -27,6 +27,7 @@ LABELS = {
     "best_val_loss_nats": ("validation loss, best", 1),
     "peak_memory_bytes": ("worker, MiB", 1 / MIB),
     "server_peak_memory_bytes": ("server, MiB", 1 / MIB), "restarts": ("restarts", 1),
+    "steps_lost": ("steps lost", 1), "seconds_lost": ("seconds lost", 1),
     "gpu_util_share": ("GPU, NVML", "%"), "gpu_peak_memory_bytes": ("GPU MiB", 1 / MIB),
     "gpu_power_w": ("GPU W", 1),
     "bytes_tx_per_worker_step": ("bytes sent by a worker in a step", 1),

@@ -97,6 +97,22 @@ def unfinished(study):
                        f"{visible(strays[0])}{more}.", "\n".join(map(visible, strays)))
 
 
+def failed(study):
+    """Its times and losses are not those of a job that nothing befell."""
+    dead = [r for r in study.runs if r.finished and r.setting("elastic") == "1" and
+            len(r.column("step")) < r.world * len(r.curve)]
+    for runs, text in (
+            (dead, "a worker was dead in some steps, which trained on smaller batches: {}. "
+             "Do not compare their times and losses with those of others"),
+            ([r for r in study.runs if r["restarts"]],
+             "started again after a failure: {}. Their times leave out the steps that were "
+             "done again, and the time of each start")):
+        if cells := list(dict.fromkeys(r.cell for r in runs)):
+            yield Sentence(f"Warning: {text.format(all_or(study, cells))}.",
+                           numbers_of(study, cells, "trained_share", "restarts",
+                                      "steps_lost", "seconds_lost"))
+
+
 def unreached(study):
     if study.target is None:
         if study.experiment.target and study.runs:
@@ -222,7 +238,8 @@ def outliers(study):
 
 def before(study):
     """What a reader must know before a ranking."""
-    return [*not_given(study), *merged(study), *unfinished(study), *busy(study)]
+    return [*not_given(study), *merged(study), *unfinished(study), *failed(study),
+            *busy(study)]
 
 
 def after(study):

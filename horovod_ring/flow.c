@@ -15,8 +15,10 @@
 //     posted verb has one, at verb number `posted`.
 //  2. flow_done() = min(out.op, in.op): a verb is done when both cursors have
 //     passed it. posted - flow_done() <= depth.
-//  3. The cursors are at most WIRE_OPS - 1 verbs apart, since the wire has that
-//     many vectors in 16 bits (can_send(), can_receive()).
+//  3. A cursor works on verb k only after the other has passed verb k -
+//     WIRE_OPS (can_send(), can_receive()): the two verbs share one of the
+//     wire's vectors in 16 bits. An idle cursor may be up to `depth` verbs
+//     ahead: settle() passes verbs in which this member has nothing to move.
 //  4. A slice is sent only after the slice from which it is made has landed, or
 //     if it is this member's own (can_send()).
 //  5. The bytes of a stream are whole slices, HEAD_STUCK and at the end

@@ -27,7 +27,8 @@
 //       |                                                 next_round(): round+1
 //       +------------------------------------------------------------+
 //
-//     restart(): a worker is gone; the same round begins again, epoch+1
+//     restart(): a worker is gone or was dropped, or one that joins was counted
+//     too early; the same round begins again, epoch+1
 //
 //  1. rank_of[] and order_of[] are inverse to each other where they are >= 0,
 //     and places are 0 .. need-1. A rank without a place is refused
@@ -37,8 +38,8 @@
 //     gap: 0 .. added-1.
 //  3. `complete` counts the rows with added = need, and `stepped` the peers
 //     whose `stepped` is set.
-//  4. While `waiting` is set, all rows are complete and no slice can come, so
-//     only a COMMIT, or the loss of a worker, ends the state.
+//  4. While `waiting` is set, all rows are complete and no slice can come. So
+//     only a COMMIT, a DROP, or the loss or BYE of a worker ends the state.
 //  5. The round number grows in next_round(), and where nobody is left in a
 //     round (begin_if_joined()). The epoch grows in restart() only. An answer
 //     has both (bsp_answer()); a message of an earlier epoch is dropped.

@@ -22,13 +22,20 @@
 //              exchange(): all is done,              exchange(): the ticket
 //              or the caller awaits                  is done
 //
+//     Without a thread group_post() -> drive() enters `caller`, too, for one
+//     poll step. A group of one stays idle: its verbs are done at once.
+//
 //     thread, caller  ---- give_up() ---->  failed, for good
 //
 //  1. done <= begun <= posted <= done + depth. Verb k has its place in the
-//     queue from group_post() until it is done.
+//     queue from group_post() until it is done. In a group of one done =
+//     posted, and begun stays 0.
 //  2. At most one thread drives. `driven` is set, under the lock, before it
 //     drives, and cleared in its last exchange(). After a failure it stays set.
-//  3. Only the driver uses `begun`, g->moved, and the carrier, but for wake().
+//  3. Only the driver uses `begun` and g->moved, and calls begin(), advance()
+//     and wait(), and abort() if it fails (give_up()). Any thread calls wake().
+//     The caller calls share() before the first verb, follow(), and in
+//     close_progress(), after the thread has ended, abort().
 //  4. While `awaiting` is set the thread does not begin to drive. If it drives,
 //     it stops at its next exchange(), for which wake() ends a sleep.
 //  5. Once `failed` is set, `why` does not change, and every group_post() and

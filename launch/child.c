@@ -195,6 +195,14 @@ bool child_kill_stopped(struct child *c, double seconds, double most,
     return true;
 }
 
+bool child_any_alive(const struct child *c, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (c[i].alive)
+            return true;
+    return false;
+}
+
 bool child_any_stopped(const struct child *c, int n, enum job_kind kind)
 {
     for (int i = 0; i < n; i++)

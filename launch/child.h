@@ -55,6 +55,9 @@ void child_signal(const struct child *c, int sig);
 bool child_kill_stopped(struct child *c, double seconds, double most,
                         char line[CHILD_LINE]);
 
+// Returns whether one of n children is alive.
+bool child_any_alive(const struct child *c, int n);
+
 // Returns whether a signal has stopped one of n children of this kind.
 bool child_any_stopped(const struct child *c, int n, enum job_kind kind);
 

@@ -1,22 +1,28 @@
 // supervise.c - runs one loop that handles the output of every child, and the
-// signals to this process.
+// signals to this process, which it reads from a signalfd.
 //
-// Signals are read from a signalfd, so that the loop handles everything in one
-// place. A job goes through these stages. enter() never goes back, but it may
-// leave stages out:
+// A job goes through these stages. enter() never goes back; take_signals() and
+// job_close() may leave stages out:
 //
-//     RUNNING
-//     SETTLING  workers are done; servers may end by themselves: reap()
-//     JUDGING   a process failed; wait a moment for other failures: reap()
-//     ENDING    all get SIGTERM, or the signal that we got: take_signals(),
-//               escalate(), check_ranks()
-//     KILLING   all get SIGKILL: take_signals(), escalate()
+//              reap(), check_ranks(), start_again():
+//              no worker goes on; servers may end by themselves
+//     RUNNING -------------------------------------------------> SETTLING
+//      |   |   reap(): a process failed; others may fail, too      |   |
+//      |   +---------------------------------> JUDGING <-----------+   |
+//      |   check_ranks(), take_signals(),       |                      |
+//      |   job_close(): SIGTERM or ours         |  escalate(): SIGTERM |
+//      +------------------------------------> ENDING <-----------------+
+//                                               |  escalate(), or
+//                                               v  take_signals(): the second
+//                                            KILLING: SIGKILL
 //
-//  1. Every stage but RUNNING has a deadline, after which escalate() enters the
-//     next one. So a job ends whatever its processes do.
+//  1. Every stage but RUNNING has a deadline, after which escalate() enters
+//     ENDING, then KILLING. So a job ends whatever its processes do.
 //  2. Only reap() ends a child, after it has taken all that the child wrote.
 //  3. `failed` is the guiltiest of the children that failed before ENDING
-//     (child_guilt()). What fails later is a consequence.
+//     (child_guilt()). What fails later is a consequence. In an elastic job a
+//     worker counts only if a server is stopped (note_failure()), or if no
+//     other is left but such as blame a server (elastic_all_lost()).
 //  4. When job_run() and job_close() return, no child is alive.
 
 #include "launch/supervise.h"
@@ -190,14 +196,6 @@ static void enter(struct job *j, enum stage stage, int sig)
         child_signal(&j->children[i], sig);
 }
 
-static int count_alive(const struct job *j)
-{
-    int n = 0;
-    for (int i = 0; i < j->n; i++)
-        n += j->children[i].alive;
-    return n;
-}
-
 // Calls fail() with the reason why a process ended. The only process of a job
 // needs no name. Returns -1.
 static int fail_with(struct job *j, const char *name, int status,
@@ -341,9 +339,7 @@ static void start_again(struct job *j)
         c->again_ns = 0;
         if (!again->start(again->ctx, j, c->rank))
             continue;
-        char why[CHILD_LINE];
-        snprintf(why, sizeof why, "%s", fail_message());
-        fail("%s: not started again: %s", c->name, why);
+        fail("%s: not started again: %s", c->name, fail_message());
         lose(j, c); // as if it had died at once
         if (!goes_on(j))
             enter(j, SETTLING, 0);
@@ -435,19 +431,18 @@ static int fail_with_cause(struct job *j)
 static int fail_lost(struct job *j)
 {
     const struct child *worst = elastic_worst(j->children, j->n);
-    char why[CHILD_LINE];
     if (!worst)
         return 0;
     fail_with(j, worst->name, worst->status, worst->last, "");
-    snprintf(why, sizeof why, "%s", fail_message());
     j->crashed = true;
-    return fail("no worker reached the end of the run; %s", why);
+    return fail("no worker reached the end of the run; %s", fail_message());
 }
 
 int job_run(struct job *j)
 {
     reap(j);
-    while (count_alive(j) > 0 || (j->stage == RUNNING && goes_on(j)))
+    while (child_any_alive(j->children, j->n) ||
+           (j->stage == RUNNING && goes_on(j)))
         listen_once(j, 100);
     if (j->stopped_by)
         return 128 + j->stopped_by;
@@ -483,9 +478,9 @@ void job_close(struct job **job)
         return;
     if (j->signals >= 0) {
         reap(j);
-        if (count_alive(j) > 0)
+        if (child_any_alive(j->children, j->n))
             enter(j, ENDING, SIGTERM);
-        while (count_alive(j) > 0)
+        while (child_any_alive(j->children, j->n))
             listen_once(j, 200);
         child_kill_strays();
         close(j->signals);

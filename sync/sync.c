@@ -1,11 +1,17 @@
-// sync.c - every call from the trainer to a backend passes through here.
+// sync.c - the trainer's calls to a strategy pass through here.
 //
 // It compares the workers' settings, chooses the carrier, copies a GPU's
 // vectors for backends that know host memory only, checks the order of calls,
-// measures how long the trainer waits, holds buckets back for overlap=0, and
-// slows a straggler down. It also runs the update: reduce, test for overflow,
-// unscale, clip, update. Strategies with own_update (zero, dataparallel, and
-// the servers) do the same in the same order, with the functions of optim/.
+// measures how long the trainer waits, holds buckets back for overlap=0, slows
+// a straggler down, makes faults and mistakes (fault.h), and takes the norm of
+// a worker's own gradient (own_norm.h). It also runs the update: reduce, test
+// for overflow, unscale, clip, update. With `outer` workers update by their own
+// gradients, and merge() follows every few steps. Strategies with own_update
+// (zero, dataparallel, and servers with update=server) do the same in the same
+// order, with the functions of optim/.
+//
+// One call does not pass here: with sync=lab and mesh=tpN, train/slices.c sums
+// the slices' parts by the student's function itself (homework/real_lab.h).
 
 #include "sync/sync.h"
 

@@ -54,11 +54,12 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
     for (int i = 0; i < t->n; i++)
         names[i] = t->rows[i].name;
     const char *ours = suggest_ours("", name);
-    if (ours) // the key of "key=value"
+    bool command = ours && !strchr(ours, '='); // else its key may not be of t
+    if (ours)
         snprintf(key, sizeof key, "%.*s", (int)strcspn(ours, "="), ours);
     if (ours && !*ours)
         fail("unknown key %.60s: " SUGGEST_NONE "; all: %s", name, t->all);
-    else if (ours && key_find(t, key))
+    else if (command || (ours && key_find(t, key)))
         fail("unknown key %.60s; try: %s; all: %s", name, ours, t->all);
     else
         fail("unknown key %.60s%s; all: %s", name,

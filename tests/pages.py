@@ -8,7 +8,7 @@ nearest line above it with less indent, and it must call the line's function. Wi
 `MEMBER = FILE:FUNCTION` it must call that member, and some table must set the
 member to the function. The index, docs/README.md, must name every page of docs
 and experiments. A page or an experiment must name every setting. docs/names.md does
-not count, since it only translates.
+not count, since it only translates. The glossary must have each old name of a setting.
 
 pages.py --self-test makes trees with one mistake each, and must find it.
 """
@@ -26,6 +26,8 @@ CALL = re.compile(r"( {4,})(?:(\w+) = )?((?:[\w-]+/)+\w+\.(?:c|h|cu)):(\w+)")
 INLINE = re.compile(r"\b((?:[\w-]+/)+\w+\.(?:c|h|cu|cuh)):([a-z]\w+)\b")
 COMMENT = re.compile(r"//[^\n]*")
 KEY = re.compile(r'^\{"[\w ]+", "(\w+)"', re.M)
+WAS = re.compile(r'\.was = "(\w+)"')
+OLD = re.compile(r'^ {4}\{(?:\.key = )?"(\w+)"', re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
@@ -120,8 +122,18 @@ def judge_keys(tree):
             if not re.search(rf"\b{key} ?=", used)]
 
 
+def judge_old_names(tree):
+    """The glossary must have each old name of a setting that the sources know."""
+    page = tree / "docs/glossary.md"
+    _, _, rows = page.read_text().partition("**Old names**") if page.exists() else ("",) * 3
+    known = WAS.findall(source(tree / "core/config/keys.c")) + \
+        OLD.findall(source(tree / "core/config/json.c"))
+    return [f"docs/glossary.md: \"Old names\" lacks {name}=" for name in known
+            if f"`{name}=`" not in rows]
+
+
 def judge(tree):
-    complaints = judge_index(tree) + judge_keys(tree)
+    complaints = judge_index(tree) + judge_keys(tree) + judge_old_names(tree)
     for page in files(tree, (".md",)):
         text = page.read_text()
         found = judge_links(page) + judge_calls(tree, text)
@@ -159,6 +171,10 @@ def tree(page):
 NAMES = {"core/config/keys.c": '{"a", "lr", "1"}', "docs/README.md": "[n](names.md)\n",
          "docs/names.md": "`lr=`\n"}
 
+OLD_NAMES = {"core/config/keys.c": ' .was = "c"},\n',
+             "core/config/json.c": '    {.key = "a"},\n    {"b", "1", "lr", "2"},\n',
+             "docs/README.md": "[g](glossary.md)\n"}
+
 # (files, whether there is a mistake)
 CASES = [
     (tree("[b](a/b.c) [w](a/README.md#two-words-x) `a/b.c:low`\n"), False),
@@ -177,6 +193,9 @@ CASES = [
     ({"core/config/keys.c": '{"a b", "rank", "1"}', "P.md": "rank\n"}, True),
     (NAMES | {"P.md": "`lr=`\n"}, False),
     (NAMES, True),
+    (OLD_NAMES | {"docs/glossary.md": "**Old names**\n`a=` `b=` `c=`\n"}, False),
+    (OLD_NAMES | {"docs/glossary.md": "`a=` `b=`\n**Old names**\n`c=`\n"}, True),
+    (OLD_NAMES | {"docs/glossary.md": "**Old names**\n`b=` `c=`\n"}, True),
     ({"docs/README.md": "[p](p.md)\n", "docs/p.md": ""}, False),
     ({"docs/README.md": "[p](p.md)\n", "docs/p.md": "", "docs/q.md": ""}, True),
 ]

@@ -198,6 +198,46 @@ static void the_page_of_limits_explains_what_is_missing(void **state)
     mem_free(page);
 }
 
+// The next `word` of a line of a page: copies it, and moves *at behind it.
+// False if there is none before `end`.
+static bool next_word(const char **at, const char *end, char out[64])
+{
+    const char *from = memchr(*at, '`', (size_t)(end - *at));
+    const char *to = from ? strchr(from + 1, '`') : NULL;
+    if (!to || to > end)
+        return false;
+    snprintf(out, 64, "%.*s", (int)(to - from - 1), from + 1);
+    *at = to + 1;
+    return true;
+}
+
+// Each row of "Old names": | `old=`, `older=` | `new=` or `another=` |
+static void old_names_have_the_successors_of_the_page(void **state)
+{
+    (void)state;
+    char *page = file_read(LOCKSTEP_SOURCE "/docs/glossary.md", 1 << 20);
+    char old[64], now[64];
+    int rows = 0;
+    assert_non_null(page);
+    const char *row = strstr(page, "**Old names**");
+    assert_non_null(row);
+    while ((row = strstr(row, "\n| `"))) {
+        const char *at = row += 3, *middle = strstr(row, " | ");
+        const char *end = strchr(row, '\n');
+        assert_true(middle && middle < end);
+        for (; next_word(&at, middle, old); rows++) {
+            const char *to = middle;
+            old[strcspn(old, "=")] = '\0';
+            assert_int_equal(set(old, "1"), -1);
+            while (next_word(&to, end, now))
+                if (strchr(now, '='))
+                    assert_says(now);
+        }
+    }
+    assert_true(rows > 0);
+    mem_free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +247,7 @@ int main(void)
         cmocka_unit_test(every_term_is_told),
         cmocka_unit_test(the_page_has_every_term),
         cmocka_unit_test(the_page_of_limits_explains_what_is_missing),
+        cmocka_unit_test(old_names_have_the_successors_of_the_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

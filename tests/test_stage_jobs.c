@@ -24,6 +24,21 @@ static void train(const char *words, const char *out)
     assert_ok(&j);
 }
 
+// What run.json must say of the carriers between replicas and between stages.
+static void check_carriers(const char *out, const char *replicas,
+                           const char *stages)
+{
+    struct job j;
+    char want[64];
+    snprintf(want, sizeof want, "%s %s\n", replicas, stages);
+    job_run(&j, 10,
+            "python3 -c 'import json; r = json.load(open(\"%s/run.json\")); "
+            "print(r[\"transport\"], r[\"transport_of\"][\"stages\"])'",
+            out);
+    assert_ok(&j);
+    assert_string_equal(j.out, want);
+}
+
 // ---- every schedule trains the same model
 
 struct way {
@@ -65,6 +80,7 @@ static void one_model(int stages, int micro, const struct way *ways, int n)
                  stages, micro, w.words);
         train(words, i ? "other" : "one");
         check_bytes(&w, i ? "other" : "one");
+        check_carriers(i ? "other" : "one", "none", "shm");
         if (i)
             assert_same_files("one", "other", 5);
     }
@@ -183,6 +199,9 @@ static void replicas_of_stages(void **state)
                  "accum=3 steps=4 save=4 verify=1 eval=4 eval_batches=2 %s",
                  ways[i]);
         train(words, i ? "other" : "one");
+        if (i < 2)
+            check_carriers(i ? "other" : "one", i ? "tcp" : "shm",
+                           i ? "tcp" : "shm");
         if (i)
             assert_same_files("one", "other", 4);
     }

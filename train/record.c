@@ -19,7 +19,9 @@
 #include "train/about.h"
 #include "train/folder.h"
 #include "train/run_state.h"
+#include "train/sequences.h"
 #include "train/slices.h"
+#include "train/stages.h"
 #include "train/summary.h"
 
 #include <dnnl.h>
@@ -221,6 +223,23 @@ static void add_versions(struct manifest *m)
     manifest_end(m);
 }
 
+// Adds the carriers of exchanges within a replica; "transport" is that of the
+// backend.
+static void add_transports(struct manifest *m, const struct trainer *t)
+{
+    const char *const names[][2] = {
+        {"stages", stages_transport(t)},
+        {"slices", slices_transport(t)},
+        {"keys", sequences_transport(t, false)},
+        {"heads", sequences_transport(t, true)},
+    };
+    manifest_begin(m, "transport_of");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i][1])
+            manifest_text(m, names[i][0], names[i][1]);
+    manifest_end(m);
+}
+
 static int write_run(const struct trainer *t, const struct identity *all,
                      int argc, char *const *argv)
 {
@@ -239,6 +258,7 @@ static int write_run(const struct trainer *t, const struct identity *all,
     manifest_text(m, "backend", t->backend->name);
     const char *transport = t->sync->transport;
     manifest_text(m, "transport", transport ? transport : "none");
+    add_transports(m, t);
     manifest_number(m, "world", t->cluster->world);
     manifest_number(m, "threads", t->run.threads);
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);

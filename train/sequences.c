@@ -257,6 +257,13 @@ int sequences_open(struct trainer *t, const struct model_job *job)
     return between ? 0 : open_buffers(t, job);
 }
 
+const char *sequences_transport(const struct trainer *t, bool heads)
+{
+    const struct sequences *s = t->sequences;
+    const struct group *g = !s ? NULL : heads ? s->heads : s->keys;
+    return g ? g->ops->name : NULL;
+}
+
 int sequences_sharing(const struct trainer *t)
 {
     return t->sequences ? t->sequences->shares : 0;

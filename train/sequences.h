@@ -41,7 +41,10 @@ size_t sequences_bytes(const struct trainer *t, const struct model_job *job);
 int sequences_open(struct trainer *t, const struct model_job *job);
 void sequences_close(struct trainer *t);
 
-// How many of these workers share memory, or 0. Known after sequences_open().
+// The carrier of keys and values, or with `heads` that of heads; NULL if none
+// travel. And how many of these workers share memory, or 0. Known after
+// sequences_open().
+const char *sequences_transport(const struct trainer *t, bool heads);
 int sequences_sharing(const struct trainer *t);
 
 // Replaces *loss by its sum over these workers, the same bits on each. Returns

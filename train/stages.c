@@ -46,7 +46,6 @@ struct edge {
 struct stages {
     struct cluster patient;           // the line, with the deadline of a wait
     struct group *forward, *backward; // residual streams; their gradients
-    bool shares;                      // the groups are in shared memory
     struct action *order[2];          // by kind: this stage's, in order
     int total;                        // of each kind
     int slots, inputs, edges;
@@ -86,11 +85,9 @@ static int all_gather(struct trainer *t, double *v, size_t each)
         group_plain(v, each * (size_t)t->plan.stages, DTYPE_F64);
     all.awaited = true;
     uint64_t start = now_ns(), ticket;
-    int rc =
-        group_all_gather(t->stages->forward, &all, &ticket) ||
-                exchange_delay_failure(group_await(t->stages->forward, ticket))
-            ? -1
-            : 0;
+    struct group *g = t->stages->forward;
+    int rc = exchange_delay_failure(group_all_gather(g, &all, &ticket) ||
+                                    group_await(g, ticket));
     t->bubble_ns += now_ns() - start;
     return rc;
 }
@@ -142,13 +139,18 @@ static struct group *open_group(const struct trainer *t, const char *name)
     };
     bool tcp = t->run.settings.transport == TRANSPORT_TCP;
     const struct group_ops *carrier = ring_choose(&job, tcp);
-    t->stages->shares = carrier == &ring_shm;
     return carrier ? group_open(carrier, &job) : NULL;
+}
+
+const char *stages_transport(const struct trainer *t)
+{
+    return t->stages ? t->stages->forward->ops->name : NULL;
 }
 
 int stages_sharing(const struct trainer *t)
 {
-    return t->stages && t->stages->shares ? 2 * t->plan.stages : 0;
+    bool shares = t->stages && t->stages->forward->ops == &ring_shm;
+    return shares ? 2 * t->plan.stages : 0;
 }
 
 static int list_actions(const struct trainer *t, struct stages *s)
@@ -408,10 +410,9 @@ int stages_tie(struct trainer *t)
 {
     struct stages *s = t->stages;
     size_t n = stages_tied(t);
-    if (await_sent(t))
-        return -1;
-    if (n == 0)
-        return 0;
+    int rc = await_sent(t);
+    if (rc || n == 0)
+        return rc;
     int other = t->stage ? 0 : t->plan.stages - 1;
     float *mine = stage_buffers_tied(s->buffers, t->grads);
     struct group_vector own = group_floats(mine, n);
@@ -483,10 +484,9 @@ int stages_send(struct trainer *t, int chunk)
         return 0;
     struct group_vector v = message(t, STAGE_OUTPUT, 0);
     stage_buffers_down(s->buffers, STAGE_OUTPUT, 0);
-    return group_send(s->forward, &v, behind(t), &ticket) ||
-                   exchange_delay_failure(group_await(s->forward, ticket))
-               ? -1
-               : 0;
+    return exchange_delay_failure(
+        group_send(s->forward, &v, behind(t), &ticket) ||
+        group_await(s->forward, ticket));
 }
 
 struct group_stats stages_moved(const struct trainer *t)

@@ -36,8 +36,10 @@ struct trainer;
 // that it holds. Returns 0, or -1 after fail().
 int stages_plan(struct trainer *t);
 
-// How many members the groups of stages have that share memory: those of both
-// directions, or 0 if messages travel by TCP. Known after stages_open().
+// The carrier of messages between stages: "shm" or "tcp"; NULL with one stage.
+// And how many members the groups of both directions have that share memory, or
+// 0. Known after stages_open().
+const char *stages_transport(const struct trainer *t);
 int stages_sharing(const struct trainer *t);
 
 // Connect to the other stages. All workers call it. Returns 0, or -1 after

@@ -10,7 +10,7 @@ add_executable(explain_way
   explain/main.c explain/message_virtual.c explain/servers.c explain/story.c
   explain/strategy.c explain/tell.c explain/textbook.c explain/verbs.c ${page_c})
 target_link_libraries(explain_way PRIVATE
-  backends ring_virtual ps_server_lib ps_worker textbook law cluster_virtual
+  backends ring_virtual ps_round textbook law cluster_virtual
   virtual optim device config base m)
 
 # Not in sanitizer builds: the graders of labs use their own sanitizers, and one

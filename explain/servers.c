@@ -1,9 +1,8 @@
 // servers.c - runs one exchange of parameter servers and their clients on a
 // virtual cluster.
 //
-// Workers are ranks 0 .. workers-1; servers are the ranks after them. If the
-// servers update, their rule is p := p + g. The parameters are 0 before, so the
-// new parameters are the sums of the gradients.
+// The parameters are 0 before, so those that servers update become the sums of
+// the gradients.
 
 #include "explain/ways.h"
 
@@ -12,7 +11,7 @@
 #include "base/base.h"
 #include "cluster/virtual_cluster.h"
 #include "config/backends.h"
-#include "ps_server/server.h"
+#include "ps_round/ps_round.h"
 #include "ps_worker/client.h"
 
 enum { GRADS, PARAMS };
@@ -20,20 +19,12 @@ enum { GRADS, PARAMS };
 // Deadlines count real time, but this cluster has a simulated clock.
 static const double no_deadline_s = 9e5;
 
-static const struct ps_step step = {.step = 1, .lr = -1, .grad_scale = 1};
-
-struct round {
-    struct story *story;
-    struct ps_job job;
-};
-
 // ---- the part of a vector in a message
 
 static struct story_place place(const struct story *s, const void *envelope,
                                 const struct virtual_message *m)
 {
-    const struct round *round = s->ctx;
-    const struct ps_job *j = &round->job;
+    const struct ps_job *j = s->ctx;
     struct story_place none = {.vector = -1};
     struct shard shard;
     struct ps_head h;
@@ -49,80 +40,48 @@ static struct story_place place(const struct story *s, const void *envelope,
 
 // ---- the ranks
 
-static int run_client(struct round *round, struct client *c, float *v,
-                      struct cluster *cluster, const char *endpoints)
+static int tell(void *ctx, struct client *c, const struct ps_step *step)
 {
-    struct story *s = round->story;
-    size_t n = round->job.n;
-    struct sync_job sync = {.cluster = cluster, .params = v, .grads = v + n};
-    struct ps_job job = round->job;
-    float *result = job.worker_updates ? sync.grads : sync.params;
-    job.rank = cluster->rank;
-    if (client_open(c, &job, &message_virtual, endpoints, &sync) ||
-        cluster_barrier(cluster) ||
-        story_before(s, GRADS, job.rank, sync.grads) ||
-        story_before(s, PARAMS, job.rank, sync.params) ||
-        client_round(c, &step) || story_after(s, GRADS, job.rank, sync.grads) ||
-        story_after(s, PARAMS, job.rank, sync.params))
+    struct story *s = ctx;
+    struct cluster cluster =
+        cluster_virtual(virtual_self(), s->workers, no_deadline_s);
+    int rank = cluster.rank;
+    if (cluster_barrier(&cluster) || story_before(s, GRADS, rank, c->grads) ||
+        story_before(s, PARAMS, rank, c->params) || client_round(c, step) ||
+        story_after(s, GRADS, rank, c->grads) ||
+        story_after(s, PARAMS, rank, c->params))
         return -1;
+    const float *result = c->job.worker_updates ? c->grads : c->params;
     float sum = way_number(s->workers) - 1;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < c->job.n; i++)
         if (result[i] != sum)
             return fail("explain: element %zu of rank %d is %g, not the sum %g",
-                        i, job.rank, (double)result[i], (double)sum);
+                        i, rank, (double)result[i], (double)sum);
     return 0;
 }
 
-static int worker(struct virtual_rank *r, struct round *round)
+static int run(struct virtual_rank *r, void *arg)
 {
-    enum { NAME = 24 }; // "virtual://31,"
-    const struct ps_job *j = &round->job;
-    struct cluster cluster = cluster_virtual(r, j->world, no_deadline_s);
-    char endpoints[STORY_RANKS * NAME] = "";
-    struct client *c = mem_alloc(1, sizeof *c);
-    float *v = mem_alloc(2 * j->n, sizeof *v);
-    int rc = -1;
-    for (int i = 0, at = 0; i < j->servers; i++)
-        at += snprintf(endpoints + at, NAME, "%svirtual://%d", i ? "," : "",
-                       j->world + i);
-    for (size_t i = 0; v && i < j->n; i++)
-        v[j->n + i] = way_number(cluster.rank);
-    if (c && v)
-        rc = run_client(round, c, v, &cluster, endpoints);
-    if (c)
-        client_close(c);
-    mem_free(c);
+    struct story *s = arg;
+    const struct ps_job *job = s->ctx;
+    size_t n = job->n;
+    float *v = mem_alloc(2 * n, sizeof *v); // a server needs none
+    if (!v)
+        return -1;
+    const struct ps_round round = {.transport = &message_virtual,
+                                   .cluster = cluster_virtual(r, s->workers,
+                                                              no_deadline_s),
+                                   .job = *job,
+                                   .params = v,
+                                   .grads = v + n,
+                                   .threads = 1,
+                                   .run = tell,
+                                   .ctx = s};
+    for (size_t i = 0; i < n; i++)
+        v[n + i] = way_number(virtual_id(r));
+    int rc = ps_round_run(&round);
     mem_free(v);
     return rc;
-}
-
-static int server(struct virtual_rank *r, const struct round *round)
-{
-    struct server *s;
-    char bind[MESSAGE_ENDPOINT];
-    const struct ps_job *j = &round->job;
-    if (text_into(bind, sizeof bind, "virtual://%d", virtual_id(r)))
-        return -1;
-    const struct server_config config = {.transport = &message_virtual,
-                                         .bind = bind,
-                                         .curve = "",
-                                         .index = virtual_id(r) - j->world,
-                                         .servers = j->servers,
-                                         .world = j->world,
-                                         .threads = 1,
-                                         .timeout_s = no_deadline_s};
-    if (server_open(&s, &config))
-        return -1;
-    int rc = server_run(s);
-    server_close(&s);
-    return rc;
-}
-
-static int rank(struct virtual_rank *r, void *arg)
-{
-    struct round *round = arg;
-    return virtual_id(r) < round->job.world ? worker(r, round)
-                                            : server(r, round);
 }
 
 // ---- the law: bytes to and from every server on another host
@@ -130,7 +89,7 @@ static int rank(struct virtual_rank *r, void *arg)
 static void set_law(struct story *s, const struct backend *b,
                     const struct ps_job *j)
 {
-    const struct law_case c = {.workers = j->world,
+    const struct law_case c = {.workers = s->workers,
                                .servers = j->beside ? 0 : j->servers,
                                .held = !j->worker_updates};
     const struct law law = law_of(b, &c);
@@ -138,10 +97,10 @@ static void set_law(struct story *s, const struct backend *b,
         struct shard shard;
         CHECK(!shard_make(&shard, j->n, j->slice, j->servers, k));
         uint64_t bytes = shard_elements(&shard) * sizeof(float);
-        for (int r = 0; r < j->world; r++)
+        for (int r = 0; r < s->workers; r++)
             for (int d = 0; d < 2 && !(j->beside && r == k); d++) {
                 s->law[d][r] += bytes;
-                s->law[d][j->world + k] += bytes;
+                s->law[d][s->workers + k] += bytes;
             }
     }
     s->law_s = law_seconds(&law, &s->link, (double)j->n * sizeof(float));
@@ -152,20 +111,15 @@ int way_servers(struct story *s, const struct backend *b, int servers,
 {
     size_t n = s->vectors[0].n,
            most = (n + (size_t)servers - 1) / (size_t)servers;
-    struct round round = {.story = s,
-                          .job = {.world = s->workers,
-                                  .servers = servers,
-                                  .beside =
-                                      b->servers < 0 && servers == s->workers,
-                                  .n = n,
-                                  .slice = most,
-                                  .worker_updates = worker_updates,
-                                  .threadless = true,
-                                  .timeout_s = no_deadline_s,
-                                  .optim = {.kind = OPTIM_SGD}}};
+    const struct ps_job job = {.servers = servers,
+                               .beside =
+                                   b->servers < 0 && servers == s->workers,
+                               .n = n,
+                               .slice = most,
+                               .worker_updates = worker_updates};
     s->servers = servers;
     s->place = place;
-    s->ctx = &round;
+    s->ctx = &job;
     s->vectors[GRADS].name = "gradients";
     s->vectors[PARAMS] =
         (struct story_vector){.name = "parameters", .n = n, .updates = true};
@@ -177,12 +131,12 @@ int way_servers(struct story *s, const struct backend *b, int servers,
               worker_updates ? "Servers add them and send the sums back"
                              : "Servers add them, update, and send the "
                                "parameters back",
-              round.job.beside ? " Each server is on the host of a worker; "
-                                 "messages between the two cross no link."
-                               : "");
-    int rc = story_run(s, round.job.beside ? s->workers : 0, rank, &round);
+              job.beside ? " Each server is on the host of a worker; "
+                           "messages between the two cross no link."
+                         : "");
+    int rc = story_run(s, job.beside ? s->workers : 0, run, s);
     if (!rc)
-        set_law(s, b, &round.job);
+        set_law(s, b, &job);
     if (!rc)
         rc = story_follow(s);
     s->ctx = NULL;

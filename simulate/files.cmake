@@ -18,7 +18,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     horovod_ring/streams.c horovod_ring/ring_flow.c horovod_ring/pairs.c
     allreduce/operands.c core/group/group.c core/group/chunk.c
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
-    ps_worker/client.c ps_worker/client_send.c ps_worker/task.c
+    ps_worker/client.c ps_worker/client_send.c ps_worker/task.c ps_round/ps_round.c
     ps_server/server.c ps_server/server_send.c ps_server/peers.c
     ps_server/bsp.c ps_server/bsp_members.c ps_server/async.c
     ps_server/gather.c ps_server/vectors.c ps_server/store.c

@@ -1,35 +1,20 @@
 // servers.c - runs one round of parameter servers and their clients on
 // simulated ranks.
 //
-// The same code as in training runs here: ps_server and ps_worker's client,
-// over message_mpi.c. Ranks 0..world-1 are workers, and the ranks after them
-// are servers. Without payload there are no numbers, so this file and
-// carry_simulated.c replace the functions that work on numbers. With squeeze=
-// both directions are compressed, and every host must send and receive the
-// bytes of the law.
+// The same code as in training runs here, over message_mpi.c. Without payload
+// there are no numbers, so this file and carry_simulated.c replace the
+// functions that work on numbers. With squeeze= both directions are compressed,
+// and every host must send and receive the bytes of the law.
 
 #include "simulate/exchange.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
-#include "ps_server/server.h"
+#include "ps_round/ps_round.h"
 #include "ps_server/thread_pool.h"
 #include "ps_worker/client.h"
 #include "squeeze/squeeze.h"
-
-enum { NAME = 16 }; // "mpi://1023,"
-
-static size_t slice_of(const struct exchange *e)
-{
-    size_t servers = (size_t)e->servers, most = (e->n + servers - 1) / servers;
-    size_t slice = (size_t)e->slice_kb * 1024 / sizeof(float);
-    return slice < most ? slice : most;
-}
-
-// A server that updates uses the rule p := p + g. Parameters begin as zero, so
-// after one step they are the sums.
-static const struct ps_step step = {.step = 1, .lr = -1, .grad_scale = 1};
 
 // Adds what one direction of this host's link carries between the worker and a
 // server: messages, or the answers to them. A server beside the worker has all
@@ -70,92 +55,63 @@ static int check_bytes(const struct exchange *e, const struct client *c)
                       (unsigned long long)in);
 }
 
-static int run(const struct exchange *e, struct client *c, float *vector,
-               const char *endpoints, MPI_Comm workers, double *seconds)
+struct timed {
+    const struct exchange *e;
+    MPI_Comm workers;
+    double *seconds;
+};
+
+static int run(void *ctx, struct client *c, const struct ps_step *step)
 {
-    struct cluster cluster = {.rank = e->rank,
-                              .world = e->world,
-                              .timeout_s = NO_DEADLINE_S};
-    struct sync_job sync = {.cluster = &cluster,
-                            .params = vector,
-                            .grads = vector};
-    struct ps_job job = {.rank = e->rank,
-                         .world = e->world,
-                         .servers = e->servers,
-                         .beside = e->servers > 1,
-                         .n = e->n,
-                         .slice = slice_of(e),
-                         .worker_updates = e->worker_updates || e->run,
-                         .priority = true,
-                         .threadless = true,
-                         .timeout_s = NO_DEADLINE_S,
-                         .optim = {.kind = OPTIM_SGD}};
-    if (e->run)
-        ps_job_squeeze(&job, &e->run->settings);
-    if (client_open(c, &job, &message_mpi, endpoints, &sync))
-        return -1;
+    const struct timed *t = ctx;
     c->squeezes = c->squeeze;
-    c->run_step = step.step;
-    MPI_Barrier(workers);
+    c->run_step = step->step;
+    MPI_Barrier(t->workers);
     double began = MPI_Wtime();
-    if (client_round(c, &step))
+    if (client_round(c, step))
         return -1;
-    *seconds = MPI_Wtime() - began;
+    *t->seconds = MPI_Wtime() - began;
     if (c->squeeze)
-        return check_bytes(e, c) || gradient_same(e, vector, workers) ? -1 : 0;
-    return gradient_check(e, vector);
-}
-
-static int worker(const struct exchange *e, MPI_Comm workers, double *seconds)
-{
-    size_t bytes = (size_t)e->servers * NAME + 1;
-    struct client *c = mem_alloc(1, sizeof *c);
-    char *endpoints = mem_alloc(bytes, 1);
-    float *vector = gradient_open(e);
-    int rc = c && endpoints && vector ? 0 : -1;
-    for (int i = 0, at = 0; !rc && i < e->servers; i++)
-        at += snprintf(endpoints + at, NAME, "%smpi://%d", i ? "," : "",
-                       e->world + i);
-    if (!rc)
-        rc = run(e, c, vector, endpoints, workers, seconds);
-    if (c)
-        client_close(c);
-    gradient_close(e, vector);
-    mem_free(endpoints);
-    mem_free(c);
-    return rc;
-}
-
-static int server(const struct exchange *e)
-{
-    struct server *s;
-    struct server_config config = {.transport = &message_mpi,
-                                   .bind = "",
-                                   .curve = "",
-                                   .index = e->rank - e->world,
-                                   .servers = e->servers,
-                                   .world = e->world,
-                                   .threads = e->payload,
-                                   .timeout_s = NO_DEADLINE_S};
-    if (server_open(&s, &config))
-        return -1;
-    int rc = server_run(s);
-    server_close(&s);
-    return rc;
+        return check_bytes(t->e, c) || gradient_same(t->e, c->grads, t->workers)
+                   ? -1
+                   : 0;
+    return gradient_check(t->e, c->grads);
 }
 
 int exchange_servers(const struct exchange *e, double *seconds)
 {
-    MPI_Comm workers;
     if (e->servers < 1 || e->slice_kb < 1 || e->n < (size_t)e->servers)
         return fail("%zu elements in slices of %d KiB for %d servers", e->n,
                     e->slice_kb, e->servers);
-    contents_open(e, slice_of(e) * sizeof(float));
-    if (e->run)
+    struct timed t = {.e = e, .seconds = seconds};
+    size_t servers = (size_t)e->servers, most = (e->n + servers - 1) / servers;
+    size_t slice = (size_t)e->slice_kb * 1024 / sizeof(float);
+    float *vector = e->rank < e->world ? gradient_open(e) : NULL;
+    struct ps_round round = {.transport = &message_mpi,
+                             .cluster = {.rank = e->rank,
+                                         .world = e->world,
+                                         .timeout_s = NO_DEADLINE_S},
+                             .job = {.servers = e->servers,
+                                     .beside = e->servers > 1,
+                                     .n = e->n,
+                                     .slice = slice < most ? slice : most,
+                                     .worker_updates =
+                                         e->worker_updates || e->run,
+                                     .priority = true},
+                             .params = vector,
+                             .grads = vector,
+                             .threads = e->payload,
+                             .run = run,
+                             .ctx = &t};
+    contents_open(e, round.job.slice * sizeof(float));
+    if (e->run) {
         contents_union(e);
-    MPI_Comm_split(MPI_COMM_WORLD, e->rank >= e->world, e->rank, &workers);
-    int rc = e->rank < e->world ? worker(e, workers, seconds) : server(e);
-    MPI_Comm_free(&workers);
+        ps_job_squeeze(&round.job, &e->run->settings);
+    }
+    MPI_Comm_split(MPI_COMM_WORLD, e->rank >= e->world, e->rank, &t.workers);
+    int rc = vector || e->rank >= e->world ? ps_round_run(&round) : -1;
+    MPI_Comm_free(&t.workers);
+    gradient_close(e, vector);
     return rc;
 }
 

@@ -81,10 +81,11 @@ static int dataparallel_open(struct sync *s)
     struct dataparallel *d = s->state;
     size_t world = (size_t)s->job.cluster->world;
     size_t pieces = (s->job.n + OWNER_PIECE - 1) / OWNER_PIECE;
-    size_t sets = OWNER_SETS * world;
-    const struct members_need need = {.depth = (pieces > sets ? pieces : sets) +
-                                               2 * world + 1,
-                                      .pairs = true};
+    const struct members_need need = {.depth = is_owner(s)
+                                                   ? (OWNER_SETS + 2) * world
+                                                   : pieces + 3,
+                                      .pairs = true,
+                                      .star = true};
     s->own_update = true;
     if (is_owner(s) && open_owner(s))
         return -1;

@@ -21,7 +21,8 @@ int pairs_open(struct pairs *p, const struct streams_ops *ops,
     const struct group_job *job = &g->job;
     const struct streams_config config = {.name = g->name,
                                           .iface = job->iface,
-                                          .who = STREAMS_ALL};
+                                          .who = STREAMS_ALL,
+                                          .star = job->star};
     *p = (struct pairs){.streams.culprit = -1,
                         .depth = job->depth,
                         .grain = job->grain};
@@ -35,7 +36,7 @@ int pairs_open(struct pairs *p, const struct streams_ops *ops,
         p->lines[d] = mem_alloc((size_t)g->size, sizeof *p->lines[d]);
         if (!p->lines[d])
             return -1;
-        for (int r = 0; r < g->size; r++)
+        for (int r = 0; r < (job->star && g->rank > 0 ? 1 : g->size); r++)
             if (r != g->rank &&
                 open_line(&p->lines[d][r], job->depth, job->largest > 0))
                 return -1;
@@ -76,6 +77,7 @@ static void post_message(struct pairs *p, struct ticket *k, enum direction d,
                          int peer, const struct group_vector *v)
 {
     struct pair_line *l = &p->lines[d][peer];
+    CHECK(l->queue != NULL); // a star has only member 0's
     if (p->pending++ == 0)
         p->moved_ns = now_ns();
     k->left++;

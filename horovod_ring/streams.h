@@ -62,6 +62,7 @@ struct streams_config {
     const char *name;  // begins errors
     const char *iface; // tcp: interface to listen on; "" for loopback
     enum streams_who who;
+    bool star; // only links of member 0 are used
 };
 
 struct streams {

@@ -74,6 +74,13 @@ void __wrap_vector_cast(void *dst, enum dtype to, const void *src,
         __real_vector_cast(dst, to, src, from, n);
 }
 
+REPLACES(vector_add);
+void __wrap_vector_add(float *dst, const void *src, enum dtype from, size_t n)
+{
+    if (!nothing)
+        __real_vector_add(dst, src, from, n);
+}
+
 void mpi_check(int code, const char *file, int line, const char *call)
 {
     if (code != MPI_SUCCESS)

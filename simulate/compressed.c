@@ -27,9 +27,6 @@
 #include <math.h>
 #include <string.h>
 
-// Without shards the state is never saved (squeeze/residuals.c).
-const struct sync_state_ops slots_of_rule;
-
 struct step {
     const struct exchange *e;
     struct model_config model;

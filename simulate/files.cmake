@@ -14,6 +14,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     simulate/textbook.c textbook/schedule.c
     simulate/allreduce.c simulate/servers.c simulate/carry_simulated.c
     simulate/compressed.c simulate/group_simulated.c simulate/no_numbers.c
+    simulate/owner.c dataparallel/dataparallel.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
     horovod_ring/streams.c horovod_ring/ring_flow.c horovod_ring/pairs.c
     allreduce/operands.c core/group/group.c core/group/chunk.c
@@ -26,7 +27,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     squeeze/sign.c squeeze/power.c squeeze/cosines.c squeeze/residuals.c
     squeeze/squeezed.c squeeze/travel.c squeeze/messages.c squeeze/sums.c
     squeeze/units.c squeeze/scatter.c zero/zero.c zero/blocks.c zero/shards.c
-    train/shape_exchange.c model/layout.c model/part.c sync/members.c sync/law.c
+    train/shape_exchange.c model/layout.c model/part.c sync/members.c sync/slots.c sync/law.c
     core/device/device.c core/device/cpu.c core/device/shared.c core/base/file.c
     core/optim/offload.c
     core/message/message.c core/message/message_mpi.c core/cluster/rendezvous.c
@@ -37,6 +38,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     core/config/suggest.c core/config/terms.c core/pipeline/timetable.c
     core/config/value.c
     core/telemetry/span.c core/telemetry/align.c core/optim/optim.c core/optim/segment.c
+    core/optim/rule.c core/optim/rule_cpu.c
     ${vector_files})
   target_include_directories(simulate_job PRIVATE
     ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/core ${SIMGRID_INCLUDE}/smpi)
@@ -45,7 +47,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
                                              PkgConfig::XXHASH m)
   # group_simulated.c, carry_simulated.c and no_numbers.c replace these functions,
   # and say why.
-  foreach(replaced wire_open wire_landed vector_cast squeeze_find travel_open
+  foreach(replaced wire_open wire_landed vector_cast vector_add squeeze_find travel_open
           power_orthonormal power_right power_left power_product demo_encode
           demo_signs demo_check squeeze_put_union squeeze_add_union
           segment_squares segment_update)

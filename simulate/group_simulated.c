@@ -16,10 +16,9 @@
 
 // ---- the links of a ring, or of pairs
 //
-// A call of send() becomes one message. In a ring receives are posted ahead.
-// Between pairs one message is under way in each direction. Without payload
-// only the first piece of a message, its head, is real. The rest is on pages
-// that all ranks share, which SimGrid neither copies nor touches.
+// A call of send() becomes one message, or begins to if it is too long. In a
+// ring receives are posted ahead. Without payload only heads are real. The rest
+// is on pages that all ranks share, which SimGrid neither copies nor touches.
 
 enum { IN_SLOTS = 3, PAGE = 4096, TAG = 1 };
 
@@ -102,8 +101,8 @@ static int link_open(struct streams *p, int k)
 {
     struct lines *l = p->state;
     bool ring = p->who == STREAMS_RING;
-    int out = !ring ? 1 : k == LEFT ? 0 : l->ahead;
-    int in = !ring ? 1 : k == LEFT ? IN_SLOTS : 0;
+    int out = ring && k == LEFT ? 0 : l->ahead;
+    int in = !ring ? l->ahead : k == LEFT ? IN_SLOTS : 0;
     if (line_open(p, &l->out[k], out) || line_open(p, &l->in[k], in))
         return -1;
     for (int i = 0; i < in; i++)
@@ -125,7 +124,8 @@ static int lines_open(struct streams *p, struct cluster *c,
     if (!l->out || !l->in || !l->waits || !l->of)
         return -1;
     for (int k = 0; k < p->n; k++)
-        if (p->links[k].member != p->rank && link_open(p, k))
+        if (p->links[k].member != p->rank &&
+            (!config->star || k == 0 || p->rank == 0) && link_open(p, k))
             return -1;
     return 0;
 }
@@ -138,12 +138,17 @@ static ssize_t lines_send(struct streams *p, int to, const struct iovec *v,
     if (d->n == 0 || present(d)->request != MPI_REQUEST_NULL)
         return 0;
     struct slot *s = present(d);
-    size_t bytes = 0;
+    size_t most = 0, bytes = 0;
+    for (int k = 0; k < n; k++)
+        most += v[k].iov_len;
+    if (most > l->most) // what is left is longer than a head
+        most = l->most - sizeof(struct head);
     for (int k = 0; k < n; k++) {
-        CHECK(bytes + v[k].iov_len <= l->most);
-        if (k == 0 || l->payload)
-            memcpy(s->data + bytes, v[k].iov_base, v[k].iov_len);
-        bytes += v[k].iov_len;
+        size_t left = most - bytes;
+        size_t len = v[k].iov_len < left ? v[k].iov_len : left;
+        if (l->payload || (k == 0 && len <= sizeof(struct head)))
+            memcpy(s->data + bytes, v[k].iov_base, len);
+        bytes += len;
     }
     MPI_Isend(s->data, (int)bytes, MPI_BYTE,
               streams_rank(p, p->links[to].member), l->tag, MPI_COMM_WORLD,
@@ -160,7 +165,7 @@ static ssize_t lines_recv(struct streams *p, int from, void *at, size_t bytes)
         return 0;
     struct slot *s = present(d);
     size_t left = (size_t)s->bytes - s->at, n = bytes < left ? bytes : left;
-    if (s->at == 0 || l->payload)
+    if (l->payload || (s->at == 0 && n <= sizeof(struct head)))
         memcpy(at, s->data + s->at, n);
     s->at += n;
     if (n == left) {

@@ -66,10 +66,14 @@ static int check(const struct schedule *s, int rank, const float *v)
     return 0;
 }
 
-// Runs `count` collectives one after the other, and times them.
-static int exchange(const struct exchange *e, const struct schedule *s,
-                    int count, double *seconds)
+int exchange_textbook(const struct exchange *e, double *seconds)
 {
+    const struct schedule s = {.op = (enum schedule_op)e->op,
+                               .algorithm =
+                                   (enum schedule_algorithm)e->algorithm,
+                               .world = e->world,
+                               .n = e->n,
+                               .piece = e->piece};
     struct vectors v = {0};
     int rc = -1;
     contents_open(e, e->n * sizeof(float));
@@ -79,13 +83,9 @@ static int exchange(const struct exchange *e, const struct schedule *s,
         goto close_vectors;
     MPI_Barrier(MPI_COMM_WORLD);
     double began = MPI_Wtime();
-    for (int i = 0; i < count; i++)
-        run(&s[i], e->rank, e->payload, &v);
+    run(&s, e->rank, e->payload, &v);
     *seconds = MPI_Wtime() - began;
-    if (count > 1)
-        rc = gradient_check(e, v.own);
-    else
-        rc = e->payload ? check(s, e->rank, v.own) : 0;
+    rc = e->payload ? check(&s, e->rank, v.own) : 0;
 close_vectors:
     if (e->payload)
         gradient_close(e, v.own);
@@ -93,30 +93,4 @@ close_vectors:
         carry_free(v.own);
     mem_free(v.landing);
     return rc;
-}
-
-int exchange_textbook(const struct exchange *e, double *seconds)
-{
-    const struct schedule s = {.op = (enum schedule_op)e->op,
-                               .algorithm =
-                                   (enum schedule_algorithm)e->algorithm,
-                               .world = e->world,
-                               .n = e->n,
-                               .piece = e->piece};
-    return exchange(e, &s, 1, seconds);
-}
-
-// Worker 0 takes and adds the gradients of all, one after the other, and sends
-// the next parameters to all.
-int exchange_owner(const struct exchange *e, double *seconds)
-{
-    struct schedule s[2];
-    s[0] = (struct schedule){.op = SCHEDULE_REDUCE,
-                             .algorithm = SCHEDULE_LINEAR,
-                             .world = e->world,
-                             .n = e->n,
-                             .piece = e->n};
-    s[1] = s[0];
-    s[1].op = SCHEDULE_BROADCAST;
-    return exchange(e, s, 2, seconds);
 }

@@ -28,6 +28,7 @@ int members_open(struct sync *s, const struct members_need *need)
         .depth = need->depth,
         .thread = true,
         .pairs = need->pairs,
+        .star = need->star,
         .slice_bytes = (size_t)set->slice_kb * 1024,
         .iface = set->iface,
         .algorithm = (int)set->algorithm,

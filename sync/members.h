@@ -11,6 +11,7 @@ struct members_need {
     size_t largest; // elements of the largest vector that is sent
     size_t depth;   // exchanges that may be under way at once
     bool pairs;     // send and recv will be used
+    bool star;      // only from and to worker 0
 };
 
 // Opens s->group on s->carrier, and sets s->scale. All workers call it. 0, or

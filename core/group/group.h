@@ -95,6 +95,7 @@ struct group_job {
     size_t depth;            // most tickets that are open at once
     bool thread;             // run a thread for a carrier that can use one
     bool pairs;              // send, recv and all_to_all will be used
+    bool star;               // send and recv only, from and to member 0
     bool messages;           // most verbs are such: then a thread is of use in
                              // shared memory, too
     // Settings of the carriers.

@@ -127,6 +127,8 @@ static void add_step(cJSON *out, const struct mesh_step *s)
     answers_add(out, "pipeline_s", s->pipeline_s);
     answers_add(out, "tied_s", s->tied_s);
     answers_list(out, "bytes", s->bytes, MESH_AXES);
+    cJSON_AddBoolToObject(out, "held", s->held);
+    cJSON_AddBoolToObject(out, "aligns", s->aligns);
     answers_memory(out, "worker", &s->memory);
     answers_memory(out, "server", &s->server);
     add_exchange(out, &s->exchange);

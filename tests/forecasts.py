@@ -118,13 +118,58 @@ def table_has_reasons():
 
 def ties_are_named():
     """Equal times: first the way that sends less."""
-    said = say("predict", *LARGE, "mesh=dp32", "sync=zero")
+    said = say("predict", *LARGE[:3], "link=25gbit", "inner=450GB/s", "compute_ms=50",
+               "precision=bf16", "mesh=dp32", "sync=zero")
     table = rows(said)
     same = [row for row in table if row["step"] == table[0]["step"]]
     assert len(same) > 1, said
     assert [row["sent"] for row in same] == sorted(row["sent"] for row in same)
     assert f"Rows 1 and {len(same)} tie at {table[0]['step']:.4g} s" in said
     assert "within the error: row" in said
+
+
+def hosts_of_gpus():
+    """With GPUs, what hosts do is said, and the ways of which they do a part, marked with a
+    star, are not compared."""
+    asked = ["predict", "model=gpt2", "device=h100", "link=25gbit"]
+    updates, copies = "processors of hosts update", "what travels is copied to host memory"
+    said = say(*asked, "workers=2,8")
+    stars = re.findall(r"^([a-z]+)(\*?) .*%$", said, re.M)
+    assert {way for way, star in stars if not star} == {"allreduce", "ring"}, said
+    assert len(stars) == 14 and "it is not\ncounted, and these ways are not compared" in said
+    assert f"sps, dps, zero, dataparallel: {updates}" in said and f"outer: {copies}" in said
+    for workers in 2, 8:  # zero would be the fastest, by what is counted
+        assert f"\n{workers} workers: allreduce and ring are fastest, too close to tell " \
+            "apart\n" in said, said
+    assert f"\nsps, dps: {copies}" in say(*asked, "workers=2", "sync=sps,dps",
+                                          "update=worker")
+    said = say(*asked, "workers=4", "squeeze=int8")
+    assert "fastest" not in said and "ring: gradients are copied to host memory" in said
+    assert re.findall("4 workers, (.*): whole gradients .*; no compressor can win more",
+                      said) == ["allreduce", "ring"] and "times as long" not in said, said
+    for words in ["workers=4", "sync=ring"], ["mesh=dp4"], ["mesh=tp4"]:
+        said = say(*asked, *words)
+        assert "\nring: " not in said and "\nstages: " not in said, said
+    for mesh in "pp2", "dp2,pp2,tp2":
+        said = say(*asked, f"mesh={mesh}")
+        assert "None is compared (*). The first row: mesh=" in said, said
+        assert f"\nstages: {copies}" in said and "As fast" not in said and "tie" not in said
+        assert all(row["mesh"].endswith("*") for row in rows(said)), said
+    # Slices of 50257 words differ; an order of additions that matters is mended by hosts.
+    for words, star in ((["wire=bf16"], True), (["wire=fp32"], False),
+                        (["wire=bf16", "vocab_size=50304"], False)):
+        said = say(*asked, "mesh=dp2,tp2", "sync=ring", *words)
+        assert rows(said)[0]["mesh"].endswith("*") == star, said
+        assert ("slices of unequal length" in said) == star, said
+    said = say(*asked, "mesh=dp2,tp2")
+    first, *others = rows(said)
+    assert (first["sync"], first["wire"]) == ("ring", "fp32") and others, said
+    assert "The fastest of those without *: mesh=dp2,tp2 sync=ring batch=" in said, said
+    assert first["step"] > min(row["step"] for row in others), said
+    for words in ["workers=2"], ["mesh=pp2"]:  # times of an unknown device
+        assert "If workers are GPUs, what their hosts do is not counted" in \
+            say("predict", *SMALL, "link=1gbit", *words)
+    assert "with a GPU they are in host memory" in say("fit", "memory=24gb", "device=h100")
 
 
 def links_are_said():
@@ -377,6 +422,7 @@ def main():
     stages_must_fit()
     table_has_reasons()
     ties_are_named()
+    hosts_of_gpus()
     links_are_said()
     numbers_as_people_say_them()
     with tempfile.TemporaryDirectory(prefix="lockstep-forecasts-") as folder:

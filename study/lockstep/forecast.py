@@ -13,7 +13,18 @@ BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}  # of a number on the wire
 
 # What a table of memory says if it is asked for a GPU.
 GPU_NOTE = ("process: code and threads of a CPU's worker. A GPU's CUDA context, hundreds "
-            "of MB of its\nmemory, is not counted.")
+            "of MB of its\nmemory, is not counted. The shards of zero and the state of "
+            "dataparallel count as a worker's;\nwith a GPU they are in host memory.")
+
+# What predict says of a time that was given, perhaps of a GPU.
+GIVEN_NOTE = ("If workers are GPUs, what their hosts do is not counted; device=h100 says "
+              "what that is.")
+
+# What hosts do in a step if workers are GPUs.
+UPDATES = "processors of hosts update; gradients are copied to them, parameters back"
+SQUEEZES = "gradients are copied to host memory, and compressed and added there"
+COPIES = "what travels is copied to host memory and back"
+ALIGNS = "after an update parameters are copied to host memory and back"
 
 # ---- words
 
@@ -97,6 +108,16 @@ def only_compressing(who, ways, run, named, gpu=False):
     return able
 
 
+def on_host(way, settings, step):
+    """What hosts do in a step of a backend if workers are GPUs; "": nothing, since it
+    exchanges by NCCL (which ctas= limits), or not at all, and updates on the GPUs."""
+    if way["shards"] or step["held"]:
+        return UPDATES
+    if settings["squeeze"] != "none":
+        return SQUEEZES
+    return "" if "ctas" in way["keys"] or way["traffic"] == "none" else COPIES
+
+
 def read_size(key, text):
     """Bytes of a text such as 2gb, 900MB, 24g or 1.5gib."""
     powers = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -172,6 +193,19 @@ def refuse_pieces(mesh, who):
 
 
 # ---- tables
+
+
+def say_on_host(works):
+    """What rows with a star leave out, from pairs of a name and what hosts do for it."""
+    names = {}
+    for name, work in works:
+        if work and name not in names.setdefault(work, []):
+            names[work].append(name)
+    if names:
+        print("\n*: with GPUs hosts do a part of the step. No figure is known for it, so it "
+              "is not\ncounted, and these ways are not compared with others:")
+    for work, who in names.items():
+        print(f"{', '.join(who)}: {work}")
 
 
 def memory_head(first):

@@ -10,15 +10,16 @@ It tries all combinations of
     tp_sequence= 0, 1 and 2 with slices
     attention_over= gather, ring and heads with sequences in pieces
 A key that the run sets has only that value. Of each mesh, backend and shard= it keeps
-the fastest combination that fits into memory.
+the fastest combination that fits into memory. With GPUs the ways of which hosts do a part
+(forecast.on_host) come last, and are not compared with others.
 """
 
 import dataclasses
 import itertools
 import typing
 
-from .forecast import (GPU_NOTE, compresses, divided, marks, memory_head, memory_row,
-                       mesh_of, shards_more, threads)
+from .forecast import (ALIGNS, COPIES, compresses, divided, marks, memory_head, memory_row,
+                       mesh_of, on_host, say_on_host, shards_more, threads)
 
 BEST = 10  # rows of the table
 STAGES, MICRO = 64, 4096  # the most (pipeline/timetable.h)
@@ -39,6 +40,7 @@ class Way:
     sequence: int = 0  # tp_sequence=
     over: str = "gather"  # attention_over=
     layers: tuple = ()  # of each stage; (): evenly
+    works: tuple = ()  # pairs of a name and what hosts do for it
     step: typing.Any = None
     link_s: float = 0  # what messages add to the step
     least_s: float = 0  # its seconds within the links' errors
@@ -60,6 +62,11 @@ class Way:
         """Of its step, to the four digits that are printed."""
         return float(f"{self.step['seconds']:.4g}")
 
+    @property
+    def order(self):
+        """Sorts ways: first those of which all is counted, then by time."""
+        return bool(self.works), self.seconds, sum(self.step["bytes"])
+
 
 def _divisors(n, most):
     return [k for k in range(1, min(n, most) + 1) if n % k == 0]
@@ -74,7 +81,7 @@ class Search:
         self.backends = core.table()["backends"]
         self.global_batch = int(self.settings["global_batch"]) or 8 * hosts * slots
         self.memory = 0.  # bytes that a worker has; 0: no limit
-        self.whole = False  # sequences cannot be divided
+        self.gpu = False  # workers are GPUs; sequences are not divided
         nothing = {"alpha_s": 0, "bytes_per_s": 0, "off": 0}
         self.outer, self.inner = nothing, nothing
         self.times = []  # words of a step: the times of computing
@@ -105,6 +112,13 @@ class Search:
         """Seconds of one sequence in a layer's forward and backward, and in the head's."""
         any_way = Way("dp1", self.backends[0], 1)
         return self.ask(any_way)["times"]
+
+    def _works(self, sizes, backend, step):
+        """What hosts of GPUs do in a step of a mesh."""
+        works = (backend["name"], on_host(backend, self.settings, step)), \
+            ("stages", COPIES * (sizes.get("pp", 1) > 1)), \
+            ("slices of unequal length", ALIGNS * step["aligns"])
+        return tuple(pair for pair in works if self.gpu and pair[1])
 
     # ---- one mesh, backend and shard
 
@@ -160,13 +174,16 @@ class Search:
                 (values[at] for values, at in zip(choices, step["at"]))
             ways[name] = dataclasses.replace(
                 now, batch=batch, micro=micro, ahead=ahead, sequence=row, over=over,
-                wire=wire, layers=tuple(step["cut"]), step=step)
+                wire=wire, layers=tuple(step["cut"]), step=step,
+                works=self._works(sizes, backend, step))
         self.tried += 1
         plain = ways.get("plain")
-        if plain and (not self.plain or plain.seconds < self.plain.seconds):
+        if plain and (not self.plain or plain.order < self.plain.order):
             self.plain = plain
         if "fastest" in ways:
             self.best.append(ways["fastest"])
+            if plain and ways["fastest"].works and not plain.works:
+                self.best.append(plain)
             return
         self.too_large += 1
         if not self.least or ways["least"].memory < self.least.memory:
@@ -206,9 +223,9 @@ class Search:
         if self.settings["mesh"]:
             yield self.settings["mesh"]
             return
-        groups = [over for over in divided(self.run, {"cp": 2, "up": 2})[1] if not self.whole]
+        groups = [over for over in divided(self.run, {"cp": 2, "up": 2})[1] if not self.gpu]
         for cp, up, tp, pp in itertools.product(
-                _divisors(workers, 1 if self.whole else self.run["context"]),
+                _divisors(workers, 1 if self.gpu else self.run["context"]),
                 _divisors(workers, self.run["heads"] if groups else 1),
                 _divisors(workers, self.run["heads"]),
                 _divisors(workers, min(self.run["layers"], STAGES))):
@@ -226,7 +243,7 @@ class Search:
         sends fewer bytes, and then the simpler one."""
         for mesh in self._meshes():
             self._try_mesh(mesh)
-        self.best.sort(key=lambda way: (way.seconds, sum(way.step["bytes"])))
+        self.best.sort(key=lambda way: way.order)
         del self.best[BEST:]
         outer, inner = self.outer["off"], self.inner["off"]
         for way in self.best:
@@ -247,7 +264,8 @@ def _row(search, way, pieces, budget):
     step, sent = way.step, [_number(b * 1e-6) for b in way.step["bytes"]]
     rate = search.global_batch * search.run["context"] / step["seconds"]
     error = 50 * (way.most_s - way.least_s) / step["seconds"]
-    return (f"{way.mesh + marks(way.sequence, way.over):<24} {way.sync:<12} {way.wire:>4} "
+    mesh = way.mesh + marks(way.sequence, way.over) + "*" * bool(way.works)
+    return (f"{mesh:<24} {way.sync:<12} {way.wire:>4} "
             f"{way.batch:5} {way.micro:5} {_number(step['seconds']):>8} "
             f"{_number(step['compute_s']):>9} {_number(way.link_s):>8} "
             f"{100 * step['bubble']:5.1f}% {error:5.1f}% {way.memory * 1e-6:9.0f} "
@@ -285,10 +303,12 @@ def _say_equals(best):
               f"{', '.join(close)}")
 
 
-def print_table(search, budget, gpu):
+def print_table(search, budget, note):
     """The table, the settings of the fastest way, what is as fast, the memory and times
-    of its stages, and what the columns mean."""
+    of its stages, what the columns mean, and a note."""
     first, plain = search.best[0], search.plain
+    ranked = [way for way in search.best if not way.works]
+    some = " of those without *" * (len(ranked) < len(search.best))
     pieces = [axis for axis in (CP, UP) if any(way.step["bytes"][axis]
                                                for way in search.best)]
     print(f"{'mesh':<24} {'sync':<12} {'wire':>4} {'batch':>5} {'accum':>5} {'step s':>8} "
@@ -298,12 +318,13 @@ def print_table(search, budget, gpu):
           f" {'tokens/s':>8}" + budget.head())
     for way in search.best:
         print(_row(search, way, pieces, budget))
-    print(f"\n{search.tried - search.too_large} of {search.tried} ways fit. The fastest: "
-          f"{_words(search, first)}")
-    if first.wire != "fp32" and plain:
+    print(f"\n{search.tried - search.too_large} of {search.tried} ways fit. " +
+          (f"The fastest{some}: " if ranked else "None is compared (*). The first row: ") +
+          _words(search, first))
+    if ranked and first.wire != "fp32" and plain and not plain.works:
         print(f"wire={first.wire} rounds the gradients. The fastest with wire=fp32 takes "
               f"{plain.step['seconds']:.4g} s: {_words(search, plain)}")
-    _say_equals(search.best)
+    _say_equals(ranked)
     print(f"\n{memory_head('stage')} {'forward ms':>11} {'backward ms':>11}")
     step = first.step
     for s, times in enumerate(zip(step["forward_s"], step["backward_s"])):
@@ -321,5 +342,6 @@ def print_table(search, budget, gpu):
           "dp, pp, tp MB  sent by the busiest worker in a step, along each axis" +
           "\n               (cp, up MB: for keys, values and heads of divided sequences)" *
           bool(pieces))
-    if gpu:
-        print(GPU_NOTE)
+    if note:
+        print(note)
+    say_on_host(pair for way in search.best for pair in way.works)

@@ -15,9 +15,9 @@ import tempfile
 from . import budget, gpu_step, meshes
 from .core import Core, key, key_help, own_words
 from .files import Error, number, read_csv, read_json
-from .forecast import (BYTES, GPU_NOTE, memory_head, memory_rows, mesh_of, names_of,
-                       only_compressing, place, read_backends, read_size, read_workers,
-                       refuse_pieces, threads)
+from .forecast import (BYTES, GIVEN_NOTE, GPU_NOTE, memory_head, memory_rows, mesh_of,
+                       names_of, on_host, only_compressing, place, read_backends, read_size,
+                       read_workers, refuse_pieces, say_on_host, threads)
 from .places import program
 from .runner import end_with_parent
 
@@ -212,6 +212,8 @@ class Question:
         self.settings, self.asked = self.run["settings"], self.run["asked"]
         self.budget = budget.Budget(self.values)
         self.budget.check(self.gpu, self.compute_ms)
+        given = self.compute_ms or self.budget.flops
+        self.note = GPU_NOTE if self.gpu else GIVEN_NOTE if given else ""
         self.times = []  # words of a step
         self.computing = "compute_ms=, divided by FLOP"
 
@@ -300,6 +302,10 @@ class Ways:
         self.fit = q.read_link(q.link, repr(q.alpha_us * 1e-6), who="")
         self.whole = max(int(q.settings[name]) for name in WHOLE_STEPS)
 
+    def work(self, way, step):
+        """What hosts of GPUs do in it."""
+        return on_host(way, self.q.settings, step) * self.q.gpu
+
     def step(self, workers, way, *more):
         """A step. Workers are on hosts of their own. They share this machine's cores,
         which decide how much memory their threads take."""
@@ -342,14 +348,15 @@ class Ways:
     def say_times(self, workers, steps, first=()):
         """The table of the times with so many workers. With `first` also of the training,
         which begins with such steps."""
-        head, whole = f"{workers} workers", self.q.budget
-        print(f"\n{head:<12} {'traffic':>10} {'exchange':>10} {'no overlap':>11} "
+        head, whole, width = f"{workers} workers", self.q.budget, 12 + self.q.gpu
+        print(f"\n{head:<{width}} {'traffic':>10} {'exchange':>10} {'no overlap':>11} "
               f"{'overlap':>10} {'error':>7} {'tokens/s':>10} {'efficiency':>10}"
               f"{whole.head() if first else ''}")
         for way, step, early in zip(self.ways, steps, first or steps):
             x = step["exchange"]
             error = 50 * (x["most_s"] - x["least_s"]) / x["overlapped_s"]
-            print(f"{way['name']:<12} {_bytes_text(x['link_bytes']):>10} "
+            name = way["name"] + "*" * bool(self.work(way, step))
+            print(f"{name:<{width}} {_bytes_text(x['link_bytes']):>10} "
                   f"{_time_text(x['exchange_s']):>10} {_time_text(x['apart_s']):>11} "
                   f"{_time_text(x['overlapped_s']):>10} {error:6.1f}% "
                   f"{x['tokens_per_s']:10.0f} {x['efficiency'] * 100:9.1f}%" +
@@ -364,9 +371,10 @@ class Ways:
 
     def say_winner(self, workers, steps):
         """The fastest backend with those that are equal within the error, and how much
-        longer each other takes, of those that train the same thing."""
+        longer each other takes, of those that train the same thing and of which all is
+        counted."""
         rows = [(way["name"], step["exchange"]) for way, step in zip(self.ways, steps)
-                if not way["apart"]]
+                if not way["apart"] and not self.work(way, step)]
         if len(rows) < 2:
             return
         best = min((x for _, x in rows), key=lambda x: x["overlapped_s"])
@@ -380,13 +388,18 @@ class Ways:
 
     def say_most(self, workers, steps):
         """How much shorter compressing makes a step, and how much any compressor could: a
-        step takes as long as its computing at least (docs/squeeze.md)."""
+        step takes as long as its computing at least (docs/squeeze.md). With GPUs only the
+        second is known, of ways that leave whole gradients on them."""
+        whole_settings, gpu = {**self.q.settings, "squeeze": "none"}, self.q.gpu
         for way, step, whole in zip(self.ways, steps, self.whole_steps(workers)):
+            if gpu and on_host(way, whole_settings, whole):
+                continue
             took, alone = whole["exchange"]["overlapped_s"], step["compute_s"]
             won = took / step["exchange"]["overlapped_s"]
+            times = "" if gpu else f", {won:.3g} times as long"
             print(f"{workers} workers, {way['name']}: whole gradients take "
-                  f"{_time_text(took)} a step, {won:.3g} times as long; no compressor can "
-                  f"win more than {took / alone:.3g} times" +
+                  f"{_time_text(took)} a step{times}; no compressor can win "
+                  f"more than {took / alone:.3g} times" +
                   ": the link is not the limit" * (took / alone < LIMIT))
 
     def answer(self):
@@ -411,8 +424,10 @@ class Ways:
         print(f"\nThe memory of a worker by part is in MB, with "
               f"batch={self.q.settings['batch']}"
               f"{' and recompute=1' * (self.q.settings['recompute'] == '1')}.")
-        if self.q.gpu:
-            print(GPU_NOTE)
+        if self.q.note:
+            print(self.q.note)
+        say_on_host((way["name"], self.work(way, step))
+                    for way, step in zip(self.ways, steps[self.workers[0]]))
         print()
         for workers in self.workers:
             if len(self.ways) > 1:
@@ -458,7 +473,7 @@ def _mesh_search(q):
     if q.gpu:
         refuse_pieces(mesh, "predict")
     search = meshes.Search(core, q.run, hosts, slots)
-    search.whole = q.gpu
+    search.gpu = q.gpu
     _read_links(q, search)
     if q.values["memory"]:
         search.memory = read_size("memory", q.values["memory"])
@@ -512,7 +527,7 @@ def _answer_mesh(q, search):
     if not search.best:
         raise Error(f"predict: no mesh can divide a step of {search.global_batch} "
                     "sequences; try: another global_batch=, batch= or mesh=")
-    meshes.print_table(search, q.budget, q.gpu)
+    meshes.print_table(search, q.budget, q.note)
 
 
 def predict(words):

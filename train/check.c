@@ -65,13 +65,13 @@ static int blame_tensor(struct trainer *t)
                 t->step + 1);
 }
 
-int check_skip(struct trainer *t, int *skips)
+int check_skip(struct trainer *t)
 {
     if (!t->scaling)
         return blame_tensor(t);
     log_line("step %d: the gradient overflows at loss scale %g, skipped",
              t->step + 1, (double)t->scale.scale);
-    if (++*skips < MAX_SKIPS)
+    if (++t->skips < MAX_SKIPS)
         return 0;
     int rc = blame_tensor(t);
     log_line("%d steps in a row were skipped", MAX_SKIPS);

@@ -6,9 +6,9 @@
 #include "train/trainer.h"
 
 // Call it after a step that was skipped because its gradient was not finite.
-// *skips counts such steps in a row. Returns 0 if a smaller loss scale may
-// help, else -1 after fail() that names a tensor.
-int check_skip(struct trainer *t, int *skips);
+// Counts such steps in a row. Returns 0 if a smaller loss scale may help, else
+// -1 after fail() that names a tensor.
+int check_skip(struct trainer *t);
 
 // The check of verify=. All workers call it. Returns 0 if all replicas are
 // bit-identical, and a 16-bit copy of parameters is what they round to. Else -1

@@ -225,6 +225,7 @@ static int run_action(struct trainer *t, struct action a,
 int compute_step(struct trainer *t, struct step_row *row)
 {
     int length = timetable_length(&t->plan);
+    uint64_t joined = t->join_ns;
     t->loss = t->run.pace.given ? NAN : 0;
     for (int k = 0; k < length; k++) {
         struct action a = timetable_action(&t->plan, t->stage, k);
@@ -235,6 +236,7 @@ int compute_step(struct trainer *t, struct step_row *row)
     }
     if (sequences_sum(t, &t->loss))
         return -1;
+    row->join_us = (t->join_ns - joined) / 1000;
     if (t->plan.stages == 1)
         return 0;
     if (stages_tie(t))

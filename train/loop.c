@@ -21,7 +21,6 @@
 #include "train/progress.h"
 #include "train/record.h"
 #include "train/run_state.h"
-#include "train/sequences.h"
 #include "train/slices.h"
 #include "train/stages.h"
 
@@ -57,45 +56,16 @@ static int synchronize(struct trainer *t, const struct sync_in *in,
     return 0;
 }
 
-static void new_weights(struct trainer *t)
+// After an update: all copies of a parameter become equal, and the model may
+// use them.
+static int new_weights(struct trainer *t)
 {
+    if (slices_align(t) || stages_align(t))
+        return -1;
     busy_begin(t->dev, DEVICE_COMPUTE);
     model_params_changed(t->model);
     busy_end(t->dev, DEVICE_COMPUTE);
-}
-
-// What this worker has moved so far along an axis of the mesh.
-static struct group_stats moved_along(const struct trainer *t,
-                                      enum mesh_axis axis)
-{
-    return axis == MESH_DP   ? t->sync->stats
-           : axis == MESH_PP ? stages_moved(t)
-           : axis == MESH_TP ? slices_moved(t)
-                             : sequences_moved(t, axis);
-}
-
-// Counts the bytes of this step: those since `before`, by axis.
-static void count_bytes(struct trainer *t,
-                        const struct group_stats before[MESH_AXES],
-                        struct step_row *row)
-{
-    struct group_stats moved[MESH_AXES];
-    for (int a = 0; a < MESH_AXES; a++) {
-        moved[a] = moved_along(t, (enum mesh_axis)a);
-        group_stats_less(&moved[a], &before[a]);
-        t->axis_out[a] += moved[a].bytes_out;
-    }
-    group_stats_add(&t->moved, &moved[MESH_DP]);
-    row->bytes_out = moved[MESH_DP].bytes_out;
-    row->bytes_in = moved[MESH_DP].bytes_in;
-    row->head_out = moved[MESH_DP].head_out;
-    row->head_in = moved[MESH_DP].head_in;
-    row->stage_out = moved[MESH_PP].bytes_out;
-    row->stage_in = moved[MESH_PP].bytes_in;
-    row->slice_out = moved[MESH_TP].bytes_out;
-    row->slice_in = moved[MESH_TP].bytes_in;
-    row->piece_out = moved[MESH_CP].bytes_out + moved[MESH_UP].bytes_out;
-    row->piece_in = moved[MESH_CP].bytes_in + moved[MESH_UP].bytes_in;
+    return 0;
 }
 
 // The tokens of one replica's gradient.
@@ -105,20 +75,10 @@ static uint64_t step_tokens(const struct trainer *t)
            (uint64_t)t->config.context;
 }
 
-static int one_step(struct trainer *t, struct step_row *row, int *skips)
+// What the update of the next step needs.
+static struct sync_in next_update(const struct trainer *t)
 {
-    const struct sync *s = t->sync;
-    struct group_stats moved[MESH_AXES];
-    uint64_t start = now_ns(), bubble = t->bubble_ns, join = t->join_ns;
-    uint64_t ready_ns = s->ready_ns, sync_ns = s->step_ns;
-    for (int a = 0; a < MESH_AXES; a++)
-        moved[a] = moved_along(t, (enum mesh_axis)a);
-    span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
-    busy_step_begin(t->dev);
-    if (compute_step(t, row))
-        return fail("%s (step %d)", fail_message(), t->step + 1);
-    row->join_us = (t->join_ns - join) / 1000;
-    struct sync_in in = {
+    return (struct sync_in){
         .step = t->updates + 1,
         .skipped = t->step - t->updates,
         .lr = schedule_lr(&t->schedule, t->step),
@@ -127,43 +87,37 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         .loss = t->loss,
         .last = t->step + 1 >= t->run.steps,
     };
-    struct sync_out out;
-    if (synchronize(t, &in, &out) ||
-        (!out.skipped && (slices_align(t) || stages_align(t))))
-        return -1;
-    row->loss = t->loss;
-    row->lr = (double)in.lr;
-    row->grad_norm = (double)out.grad_norm;
-    row->own_norm = out.own_norm;
-    row->loss_scale = (double)t->scale.scale;
-    row->skipped = out.skipped;
-    row->dropped = out.dropped;
-    row->lag = out.lag;
-    t->mean_loss = out.loss;
-    row->ready_us = (s->ready_ns - ready_ns) / 1000;
-    row->sync_us = (s->step_ns - sync_ns) / 1000;
-    row->compute_us += (out.slowed_ended_ns - out.slowed_began_ns) / 1000;
-    row->compute_us -= row->ready_us;
-    count_bytes(t, moved, row);
-    row->bubble_us = (t->bubble_ns - bubble) / 1000;
-    row->compute_us -=
-        row->compute_us < row->join_us ? row->compute_us : row->join_us;
-    if (out.skipped && check_skip(t, skips))
-        return -1;
-    loss_scale_update(&t->scale, out.skipped);
-    if (!out.skipped) {
-        *skips = 0;
-        t->updates += 1 + out.missed;
-        new_weights(t);
-    }
-    t->step += 1 + out.missed;
-    t->tokens += (uint64_t)out.used * step_tokens(t) * (uint64_t)t->replicas /
+}
+
+// Counts the step as done, and what it has used up.
+static int go_on(struct trainer *t, const struct sync_out *out)
+{
+    loss_scale_update(&t->scale, out->skipped);
+    t->skips = out->skipped ? t->skips : 0;
+    t->updates += out->skipped ? 0 : 1 + out->missed;
+    t->step += 1 + out->missed;
+    t->tokens += (uint64_t)out->used * step_tokens(t) * (uint64_t)t->replicas /
                  (uint64_t)t->members->world;
-    t->position += 1 + (uint64_t)out.missed;
-    if (out.missed && data_seek(t->data, t->position))
+    t->position += 1 + (uint64_t)out->missed;
+    t->mean_loss = out->loss;
+    return out->missed ? data_seek(t->data, t->position) : 0;
+}
+
+static int one_step(struct trainer *t, struct step_row *row)
+{
+    const struct so_far before = record_so_far(t);
+    struct sync_out out;
+    span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
+    busy_step_begin(t->dev);
+    if (compute_step(t, row)) // batches, forward and backward
+        return fail("%s (step %d)", fail_message(), t->step + 1);
+    const struct sync_in in = next_update(t);
+    if (synchronize(t, &in, &out)) // agree and update
+        return -1;
+    if ((out.skipped ? check_skip(t) : new_weights(t)) || go_on(t, &out))
         return -1;
     span_end(t->observe.lane);
-    row->step_us = (now_ns() - start) / 1000;
+    record_step(t, &before, &in, &out, row);
     busy_step_end(t->dev);
     return 0;
 }
@@ -202,16 +156,14 @@ static int take_steps(void *ctx)
     struct trainer *t = ctx;
     struct progress progress;
     uint64_t began = now_ns();
-    int skips = 0;
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
-        struct step_row row = {.val_loss = NAN};
+        struct step_row row = {.val_loss = NAN,
+                               .loss_scale = (double)t->scale.scale};
         int before = t->step, last = t->run.steps;
         profile(t);
-        if (one_step(t, &row, &skips))
+        if (one_step(t, &row))
             return -1;
-        row.step = t->step;
-        row.tokens = t->tokens;
         if (due(t->run.verify, before, t->step, last) && check_replicas(t))
             return -1;
         if (!t->run.pace.given && due(t->run.eval, before, t->step, last)) {

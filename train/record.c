@@ -331,6 +331,75 @@ int record_begin(struct trainer *t, const char *folder, int argc,
     return rc;
 }
 
+// ---- a row of steps.csv
+
+struct so_far record_so_far(const struct trainer *t)
+{
+    return (struct so_far){
+        .moved = {[MESH_DP] = t->sync->stats,
+                  [MESH_PP] = stages_moved(t),
+                  [MESH_TP] = slices_moved(t),
+                  [MESH_CP] = sequences_moved(t, MESH_CP),
+                  [MESH_UP] = sequences_moved(t, MESH_UP)},
+        .at_ns = now_ns(),
+        .bubble_ns = t->bubble_ns,
+        .ready_ns = t->sync->ready_ns,
+        .sync_ns = t->sync->step_ns,
+    };
+}
+
+static void put_bytes(struct trainer *t, const struct so_far *before,
+                      struct so_far *now, struct step_row *row)
+{
+    struct group_stats *moved = now->moved; // in this step
+    for (int a = 0; a < MESH_AXES; a++) {
+        group_stats_less(&moved[a], &before->moved[a]);
+        t->axis_out[a] += moved[a].bytes_out;
+    }
+    group_stats_add(&t->moved, &moved[MESH_DP]);
+    row->bytes_out = moved[MESH_DP].bytes_out;
+    row->bytes_in = moved[MESH_DP].bytes_in;
+    row->head_out = moved[MESH_DP].head_out;
+    row->head_in = moved[MESH_DP].head_in;
+    row->stage_out = moved[MESH_PP].bytes_out;
+    row->stage_in = moved[MESH_PP].bytes_in;
+    row->slice_out = moved[MESH_TP].bytes_out;
+    row->slice_in = moved[MESH_TP].bytes_in;
+    row->piece_out = moved[MESH_CP].bytes_out + moved[MESH_UP].bytes_out;
+    row->piece_in = moved[MESH_CP].bytes_in + moved[MESH_UP].bytes_in;
+}
+
+static void put_times(const struct so_far *before, const struct so_far *now,
+                      const struct sync_out *out, struct step_row *row)
+{
+    row->step_us = (now->at_ns - before->at_ns) / 1000;
+    row->ready_us = (now->ready_ns - before->ready_ns) / 1000;
+    row->sync_us = (now->sync_ns - before->sync_ns) / 1000;
+    row->bubble_us = (now->bubble_ns - before->bubble_ns) / 1000;
+    row->compute_us += (out->slowed_ended_ns - out->slowed_began_ns) / 1000;
+    row->compute_us -= row->ready_us;
+    row->compute_us -=
+        row->compute_us < row->join_us ? row->compute_us : row->join_us;
+}
+
+void record_step(struct trainer *t, const struct so_far *before,
+                 const struct sync_in *in, const struct sync_out *out,
+                 struct step_row *row)
+{
+    struct so_far now = record_so_far(t);
+    row->step = t->step;
+    row->tokens = t->tokens;
+    row->loss = t->loss;
+    row->lr = (double)in->lr;
+    row->grad_norm = (double)out->grad_norm;
+    row->own_norm = out->own_norm;
+    row->skipped = out->skipped;
+    row->dropped = out->dropped;
+    row->lag = out->lag;
+    put_bytes(t, before, &now, row);
+    put_times(before, &now, out, row);
+}
+
 int record_end(struct trainer *t)
 {
     if (!*t->run.out)

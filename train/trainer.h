@@ -82,6 +82,7 @@ struct trainer {
     struct observe observe;
     int step;                 // steps done so far
     int updates;              // steps that were not skipped
+    int skips;                // steps in a row that were
     int saved;                // the last step that this worker has saved
     uint64_t tokens;          // of all gradients that entered an update
     uint64_t position;        // in the data, in steps of this batch and world

@@ -2,13 +2,13 @@
 //
 // It compares the workers' settings, chooses the carrier, copies a GPU's
 // vectors for backends that know host memory only, checks the order of calls,
-// measures how long the trainer waits, holds buckets back for overlap=0, slows
-// a straggler down, makes faults and mistakes (fault.h), and takes the norm of
-// a worker's own gradient (own_norm.h). It also runs the update: reduce, test
-// for overflow, unscale, clip, update. With `outer` workers update by their own
-// gradients, and merge() follows every few steps. Strategies with own_update
-// (zero, dataparallel, and servers with update=server) do the same in the same
-// order, with the functions of optim/.
+// holds buckets back for overlap=0, slows a straggler down, makes faults and
+// mistakes (fault.h), and takes the norm of a worker's own gradient
+// (own_norm.h). It also runs the update: reduce, test for overflow, unscale,
+// clip, update. With `outer` workers update by their own gradients, and merge()
+// follows every few steps. Strategies with own_update (zero, dataparallel, and
+// servers with update=server) do the same in the same order, with the functions
+// of optim/.
 //
 // One call does not pass here: with sync=lab and mesh=tpN, train/slices.c sums
 // the slices' parts by the student's function itself (homework/real_lab.h).
@@ -185,12 +185,18 @@ void sync_waited(struct sync *s, uint64_t took_ns)
     s->left_ns += took_ns;
 }
 
+// Counts the time since `start` as a wait of the trainer, in a call that
+// returned rc. Returns 0 or -1, as rc says.
+static int held_up(struct sync *s, uint64_t start, int rc)
+{
+    sync_waited(s, now_ns() - start);
+    return rc ? end_call(s, rc) : 0;
+}
+
 int sync_scatter(struct sync *s, int32_t *x, int32_t *y, size_t n)
 {
     uint64_t start = now_ns();
-    int rc = s->ops->scatter(s, x, y, n);
-    sync_waited(s, now_ns() - start);
-    return rc ? end_call(s, rc) : 0;
+    return held_up(s, start, s->ops->scatter(s, x, y, n));
 }
 
 int sync_ready(struct sync *s, int b)
@@ -209,20 +215,7 @@ int sync_ready(struct sync *s, int b)
     }
     if (!s->ops->ready || (!s->overlap && !s->lends_grads))
         return 0;
-    uint64_t start = now_ns();
-    int rc = s->ops->ready(s, b);
-    s->ready_ns += now_ns() - start;
-    return rc ? end_call(s, rc) : 0;
-}
-
-// Counts the time since `start` as a wait of the trainer, in a call that
-// returned rc. Returns 0 or -1, as rc says.
-static int held_up(struct sync *s, uint64_t start, int rc)
-{
-    uint64_t took = now_ns() - start;
-    s->ready_ns += took;
-    sync_waited(s, took);
-    return rc ? end_call(s, rc) : 0;
+    return s->ops->ready(s, b) ? end_call(s, -1) : 0;
 }
 
 int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
@@ -239,10 +232,7 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
 
 int sync_give(struct sync *s, int b)
 {
-    uint64_t start = now_ns();
-    int rc = s->ops->give(s, b);
-    s->ready_ns += now_ns() - start;
-    return rc ? end_call(s, rc) : 0;
+    return s->ops->give(s, b) ? end_call(s, -1) : 0;
 }
 
 // Pass on the buckets that ready() has not had yet. With overlap=0 these are
@@ -400,12 +390,10 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
         slow_down(s, out);
     if (fault_step(s))
         return -1;
-    uint64_t start = now_ns();
     int rc = take_step(s, in, out);
     out->own_norm = own_norm_take(s, in);
     if (!s->counts)
         out->used = out->skipped ? 0 : s->job.cluster->world;
-    s->step_ns += now_ns() - start;
     return end_call(s, rc);
 }
 
@@ -414,8 +402,7 @@ int sync_await(struct sync *s, size_t off, size_t n)
     if (!s->coming || n == 0)
         return 0;
     uint64_t start = now_ns();
-    int rc = s->ops->await(s, off, n);
-    return held_up(s, start, rc);
+    return held_up(s, start, s->ops->await(s, off, n));
 }
 
 int sync_whole(struct sync *s)

@@ -133,12 +133,8 @@ struct sync {
                               // sync.c closes it before close(). NULL: none
     struct sync_job job;      // with `copies`, its vectors are the host copies
     struct group_stats stats; // since open; the backend counts
-    // Time that the trainer has spent so far. step_ns: in sync_step().
-    // ready_ns: in calls for single buckets, blocks or ranges (sync_ready(),
-    // sync_take(), sync_await(), ..).
-    uint64_t ready_ns, step_ns;
-    const char *transport; // the carrier's name; NULL: no bytes travel
-    float scale;           // step() leaves scale times the sum in grads
+    const char *transport;    // the carrier's name; NULL: no bytes travel
+    float scale;              // step() leaves scale times the sum in grads
     bool lends_params, lends_grads; // from job.settings: sync_share()
     struct sync_place place;        // of the block that was lent last
     struct sync_lent lent;          // set by open(), with lends_grads

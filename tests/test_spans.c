@@ -164,6 +164,31 @@ static void the_next_span_carries_bytes(void **state)
     span_carries(NULL, 1);
 }
 
+// Without records the lane "compute" still measures.
+static void totals_without_records(void **state)
+{
+    (void)state;
+    struct spans *s;
+    static struct list list;
+    uint64_t t[SPAN_KINDS];
+    assert_int_equal(spans_open(&s, 0), 0);
+    struct span_lane *l = spans_compute(s);
+    assert_null(spans_lane(s, "communication"));
+    span_begin(l, SPAN_STEP, 1);
+    span_begin(l, SPAN_DATA, -1);
+    nap(2000);
+    uint64_t data = span_end(l), now = now_ns();
+    span_add(l, SPAN_UPDATE, -1, now, now);
+    span_count(l, COUNTER_LOSS, 2.5);
+    uint64_t step = span_end(l);
+    span_totals(l, t);
+    assert_true(data >= 2000000 && step >= data && t[SPAN_DATA] == data);
+    assert_true(t[SPAN_STEP] + t[SPAN_DATA] + t[SPAN_UPDATE] == step);
+    list.n = 0;
+    assert_true(span_each(l, collect, &list) == 0 && list.n == 0);
+    spans_close(&s);
+}
+
 static void off(void **state)
 {
     (void)state;
@@ -174,7 +199,7 @@ static void off(void **state)
     span_begin(l, SPAN_STEP, 0);
     span_add(l, SPAN_UPDATE, 0, 1, 2);
     span_count(l, COUNTER_LAG, 1);
-    span_end(l);
+    assert_true(span_end(l) == 0);
 }
 
 static void lanes_run_out(void **state)
@@ -366,6 +391,7 @@ int main(void)
         cmocka_unit_test(keeps_the_newest),
         cmocka_unit_test(too_deep_is_left_out),
         cmocka_unit_test(the_next_span_carries_bytes),
+        cmocka_unit_test(totals_without_records),
         cmocka_unit_test(off),
         cmocka_unit_test(lanes_run_out),
         cmocka_unit_test(totals_that_fall),

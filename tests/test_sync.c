@@ -182,7 +182,6 @@ static void update_ignores_threads(void **state)
         assert_true(a.grad_norm == b.grad_norm && a.grad_norm > 1);
         assert_memory_equal(one.job.params, many.job.params, n * 4);
     }
-    assert_true(one.sync->step_ns > 0);
     worker_close(&one);
     worker_close(&many);
 }

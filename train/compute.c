@@ -10,7 +10,6 @@
 #include "model/part.h"
 #include "sync/law_mesh.h"
 #include "telemetry/span.h"
-#include "telemetry/steps.h"
 #include "train/sequences.h"
 #include "train/slices.h"
 #include "train/stages.h"
@@ -89,10 +88,8 @@ static struct model_step step_of(struct trainer *t, struct action a,
 
 // Only the first and the last stage of the model need tokens. Both read the
 // same ones.
-static int read_batch(struct trainer *t, struct action a, int slot,
-                      struct step_row *row)
+static int read_batch(struct trainer *t, struct action a, int slot)
 {
-    uint64_t start = now_ns();
     if (a.kind != ACTION_FORWARD ||
         !(stages_is_first(t, a.chunk) || stages_is_last(t, a.chunk)))
         return 0;
@@ -100,7 +97,6 @@ static int read_batch(struct trainer *t, struct action a, int slot,
     if (next_batch(t, slot))
         return -1;
     span_end(t->observe.lane);
-    row->data_us += (now_ns() - start) / 1000;
     return 0;
 }
 
@@ -181,10 +177,11 @@ static int pace_action(struct trainer *t, struct action a,
     int joins = left.sums + left.rows + left.norms;
     int parts = falls && joins + 1 < PARTS ? PARTS : joins + 1, rc = 0;
     double ns = 1e6 * (forward ? p->forward_ms : p->backward_ms) / parts;
-    uint64_t begin = now_ns(), joined = t->join_ns;
+    const uint64_t *waited = &t->sync->left_ns; // sync_waited() adds to it
     span_begin(s->lane, forward ? SPAN_FORWARD : SPAN_BACKWARD, a.micro);
+    uint64_t begin = now_ns() - *waited;
     for (int k = 1; !rc && k <= parts; k++) {
-        uint64_t end = begin + (uint64_t)(k * ns) + t->join_ns - joined;
+        uint64_t end = begin + (uint64_t)(k * ns) + *waited;
         uint64_t now = now_ns();
         if (now < end)
             sleep_ns(end - now);
@@ -200,16 +197,12 @@ static int pace_action(struct trainer *t, struct action a,
 // ---- a step
 
 static int run_action(struct trainer *t, struct action a,
-                      const struct model_pass *pass, struct step_row *row)
+                      const struct model_pass *pass)
 {
     const struct model_step s = step_of(t, a, pass);
-    uint64_t start = now_ns();
     float loss = 0;
-    if (t->run.pace.given) {
-        int rc = pace_action(t, a, &s);
-        row->compute_us += (now_ns() - start) / 1000;
-        return rc || t->ready_failed ? -1 : 0;
-    }
+    if (t->run.pace.given)
+        return pace_action(t, a, &s) || t->ready_failed ? -1 : 0;
     busy_begin(t->dev, DEVICE_COMPUTE);
     if ((a.kind == ACTION_FORWARD
              ? model_forward(t->model, &s, pass)
@@ -218,32 +211,27 @@ static int run_action(struct trainer *t, struct action a,
         return -1;
     busy_end(t->dev, DEVICE_COMPUTE);
     t->loss += (double)loss / t->run.accum;
-    row->compute_us += (now_ns() - start) / 1000;
     return 0;
 }
 
-int compute_step(struct trainer *t, struct step_row *row)
+int compute_step(struct trainer *t)
 {
     int length = timetable_length(&t->plan);
-    uint64_t joined = t->join_ns;
     t->loss = t->run.pace.given ? NAN : 0;
     for (int k = 0; k < length; k++) {
         struct action a = timetable_action(&t->plan, t->stage, k);
         struct model_pass pass;
-        if (stages_begin(t, a, &pass) || read_batch(t, a, pass.slot, row) ||
-            run_action(t, a, &pass, row) || stages_end(t, a, &pass))
+        if (stages_begin(t, a, &pass) || read_batch(t, a, pass.slot) ||
+            run_action(t, a, &pass) || stages_end(t, a, &pass))
             return -1;
     }
     if (sequences_sum(t, &t->loss))
         return -1;
-    row->join_us = (t->join_ns - joined) / 1000;
     if (t->plan.stages == 1)
         return 0;
     if (stages_tie(t))
         return -1;
-    uint64_t start = now_ns();
     mark_ready(t, 0);
-    row->compute_us += (now_ns() - start) / 1000; // part of backward
     return t->ready_failed ? -1 : 0;
 }
 

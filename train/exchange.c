@@ -63,15 +63,11 @@ int exchange_delay_failure(int rc)
 static int make(struct trainer *t, struct group *g, const struct group_op *op,
                 uint64_t ticket, int number)
 {
-    uint64_t start = now_ns();
     if (number >= 0)
         span_begin(t->observe.lane, SPAN_JOIN, number);
     int rc = (op && group_post(g, op, &ticket)) || group_await(g, ticket);
-    if (number >= 0) {
-        span_end(t->observe.lane);
-        t->join_ns += now_ns() - start;
-        sync_waited(t->sync, now_ns() - start);
-    }
+    if (number >= 0)
+        sync_waited(t->sync, span_end(t->observe.lane));
     return exchange_delay_failure(rc);
 }
 

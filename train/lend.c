@@ -5,29 +5,20 @@
 #include "base/base.h"
 #include "telemetry/span.h"
 
-// Wait for block b of parameters that are whole on this worker but arrive late.
-static int await_params(struct trainer *t, int b)
-{
-    size_t off, n;
-    if (!t->sync->coming)
-        return 0;
-    model_block(&t->config, b, &off, &n);
-    span_begin(t->observe.lane, SPAN_GATHER, b);
-    int rc = sync_await(t->sync, off, n);
-    span_end(t->observe.lane);
-    return rc;
-}
-
+// Waits for block b if it is lent, or if the parameters are whole on this
+// worker but arrive late.
 static int take(void *ctx, int b, bool backward, struct model_place *out)
 {
     struct trainer *t = ctx;
     struct sync_place place;
-    if (!backward && !t->share.lends_params)
-        return await_params(t, b);
-    if (!t->share.lends_grads)
+    size_t off, n;
+    bool whole = !backward && !t->share.lends_params;
+    if (whole ? !t->sync->coming : !t->share.lends_grads)
         return 0;
+    model_block(&t->config, b, &off, &n);
     span_begin(t->observe.lane, SPAN_GATHER, b);
-    int rc = sync_take(t->sync, b, backward, &place);
+    int rc = whole ? sync_await(t->sync, off, n)
+                   : sync_take(t->sync, b, backward, &place);
     span_end(t->observe.lane);
     if (rc)
         return -1;

@@ -109,7 +109,7 @@ static int one_step(struct trainer *t, struct step_row *row)
     struct sync_out out;
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
     busy_step_begin(t->dev);
-    if (compute_step(t, row)) // batches, forward and backward
+    if (compute_step(t)) // batches, forward and backward
         return fail("%s (step %d)", fail_message(), t->step + 1);
     const struct sync_in in = next_update(t);
     if (synchronize(t, &in, &out)) // agree and update

@@ -32,9 +32,8 @@ enum {
 int observe_open(struct trainer *t)
 {
     struct observe *o = &t->observe;
-    if (!*t->run.out || t->run.trace == TRACE_OFF)
-        return 0;
-    if (spans_open(&o->spans, RECORDS))
+    bool off = !*t->run.out || t->run.trace == TRACE_OFF;
+    if (spans_open(&o->spans, off ? 0 : RECORDS))
         return -1;
     o->lane = spans_compute(o->spans);
     return 0;
@@ -100,7 +99,7 @@ static int start_sampler(struct trainer *t)
     struct sampler_config config = {
         .path = path,
         .who = who,
-        .spans = t->observe.spans,
+        .spans = t->run.trace == TRACE_OFF ? NULL : t->observe.spans,
         .cores = t->run.threads,
         .per_s = t->run.samples,
         .zero_ns = t->observe.zero_ns,
@@ -234,7 +233,7 @@ int observe_end(struct trainer *t)
     put_busy(t); // the last step's
     busy_close(t->dev);
     int rc = sampler_close(&o->sampler) | tfevents_close(&o->events);
-    if (!rc && o->spans)
+    if (!rc && t->run.trace != TRACE_OFF)
         rc = write_traces(t) || write_times(t);
     activity_close(&o->activity);
     spans_close(&o->spans);
@@ -253,7 +252,7 @@ int observe_merge(const char *out)
 void observe_close(struct trainer *t)
 {
     struct observe *o = &t->observe;
-    if (o->spans && o->zero_ns && write_traces(t))
+    if (o->spans && o->zero_ns && t->run.trace != TRACE_OFF && write_traces(t))
         log_line("%s", fail_message());
     activity_close(&o->activity);
     sampler_close(&o->sampler);

@@ -17,8 +17,8 @@ struct tfevents;
 struct trainer;
 
 struct observe {
-    struct spans *spans;       // NULL: trace=off, or no out=
-    struct span_lane *lane;    // of the loop's thread; NULL in the same cases
+    struct spans *spans;       // totals only: trace=off, or no out=
+    struct span_lane *lane;    // of the loop's thread
     struct activity *activity; // kernels=1
     struct sampler *sampler;
     struct tfevents *events;

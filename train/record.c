@@ -335,17 +335,16 @@ int record_begin(struct trainer *t, const char *folder, int argc,
 
 struct so_far record_so_far(const struct trainer *t)
 {
-    return (struct so_far){
+    struct so_far now = {
         .moved = {[MESH_DP] = t->sync->stats,
                   [MESH_PP] = stages_moved(t),
                   [MESH_TP] = slices_moved(t),
                   [MESH_CP] = sequences_moved(t, MESH_CP),
                   [MESH_UP] = sequences_moved(t, MESH_UP)},
-        .at_ns = now_ns(),
         .bubble_ns = t->bubble_ns,
-        .ready_ns = t->sync->ready_ns,
-        .sync_ns = t->sync->step_ns,
     };
+    span_totals(t->observe.lane, now.spent);
+    return now;
 }
 
 static void put_bytes(struct trainer *t, const struct so_far *before,
@@ -369,17 +368,24 @@ static void put_bytes(struct trainer *t, const struct so_far *before,
     row->piece_in = moved[MESH_CP].bytes_in + moved[MESH_UP].bytes_in;
 }
 
+// Each moment of the step is in one kind of span, or in none.
 static void put_times(const struct so_far *before, const struct so_far *now,
-                      const struct sync_out *out, struct step_row *row)
+                      struct step_row *row)
 {
-    row->step_us = (now->at_ns - before->at_ns) / 1000;
-    row->ready_us = (now->ready_ns - before->ready_ns) / 1000;
-    row->sync_us = (now->sync_ns - before->sync_ns) / 1000;
-    row->bubble_us = (now->bubble_ns - before->bubble_ns) / 1000;
-    row->compute_us += (out->slowed_ended_ns - out->slowed_began_ns) / 1000;
-    row->compute_us -= row->ready_us;
-    row->compute_us -=
-        row->compute_us < row->join_us ? row->compute_us : row->join_us;
+    uint64_t us[SPAN_KINDS], all_ns = 0;
+    for (int k = 0; k < SPAN_KINDS; k++) {
+        uint64_t ns = now->spent[k] - before->spent[k];
+        us[k] = ns / 1000;
+        all_ns += ns;
+    }
+    row->step_us = all_ns / 1000;
+    row->data_us = us[SPAN_DATA];
+    row->compute_us = us[SPAN_FORWARD] + us[SPAN_BACKWARD] + us[SPAN_SLOWED];
+    row->ready_us = us[SPAN_READY] + us[SPAN_GATHER];
+    row->sync_us = us[SPAN_WAIT] + us[SPAN_UPDATE];
+    row->bubble_us =
+        us[SPAN_BUBBLE] + (now->bubble_ns - before->bubble_ns) / 1000;
+    row->join_us = us[SPAN_JOIN];
 }
 
 void record_step(struct trainer *t, const struct so_far *before,
@@ -397,7 +403,7 @@ void record_step(struct trainer *t, const struct so_far *before,
     row->dropped = out->dropped;
     row->lag = out->lag;
     put_bytes(t, before, &now, row);
-    put_times(before, &now, out, row);
+    put_times(before, &now, row);
 }
 
 int record_end(struct trainer *t)

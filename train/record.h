@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "telemetry/span.h"
 #include "train/trainer.h"
 
 struct step_row;
@@ -21,7 +22,7 @@ int record_begin(struct trainer *t, const char *folder, int argc,
 // fills in loss_scale, time_s and val_loss.
 struct so_far {
     struct group_stats moved[MESH_AXES];
-    uint64_t at_ns, bubble_ns, ready_ns, sync_ns;
+    uint64_t spent[SPAN_KINDS], bubble_ns; // bubble_ns: see struct trainer
 };
 struct so_far record_so_far(const struct trainer *t);
 void record_step(struct trainer *t, const struct so_far *before,

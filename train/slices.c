@@ -88,15 +88,12 @@ static int let_student(struct trainer *t, float *v, size_t n)
     size_t bytes = n * sizeof *v;
     float *at = s->host ? s->host : v;
     exchange_down(t, at, v, bytes);
-    uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_JOIN, s->joins++);
     fail("no reason was given"); // the function may return -1 without one
     int rc = s->student(real_lab(s->real), at, n)
                  ? fail("join: lab_exchange() failed: %s", fail_message())
                  : real_finish(s->real);
-    span_end(t->observe.lane);
-    t->join_ns += now_ns() - start;
-    sync_waited(t->sync, now_ns() - start);
+    sync_waited(t->sync, span_end(t->observe.lane));
     exchange_up(t, v, at, bytes);
     return rc;
 }

@@ -64,21 +64,17 @@ struct stages {
 static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
                        int micro)
 {
-    uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_BUBBLE, micro);
     int rc = exchange_delay_failure(group_await(g, ticket));
-    span_end(t->observe.lane);
-    uint64_t took = now_ns() - start;
-    t->bubble_ns += took;
-    sync_waited(t->sync, took);
+    sync_waited(t->sync, span_end(t->observe.lane));
     return rc;
 }
 
 // ---- the norm of all stages
 
 // The stages may reach this point at different times, since some are still in
-// their backwards; so the wait counts as bubble. It has no span: in a step it
-// is within the span of the update.
+// their backwards; so the wait counts as bubble. It has a clock and no span: in
+// a step it is within the update, whose span is recorded when that is over.
 static int all_gather(struct trainer *t, double *v, size_t each)
 {
     struct group_vector all =
@@ -438,7 +434,10 @@ int stages_align(struct trainer *t)
     int wire = (int)dtype_bytes(t->run.settings.wire);
     if (n == 0 || !law_mesh_order_matters(t->members->world, wire))
         return 0;
-    if (sync_await(t->sync, 0, n))
+    span_begin(t->observe.lane, SPAN_GATHER, -1);
+    int rc = sync_await(t->sync, 0, n);
+    span_end(t->observe.lane);
+    if (rc)
         return -1;
     struct half_copy *copy = model_copy(t->model);
     float *params = stage_buffers_tied(s->buffers, t->params);
@@ -451,8 +450,8 @@ int stages_align(struct trainer *t)
     }
     uint64_t ticket;
     int other = t->stage ? 0 : t->plan.stages - 1;
-    int rc = t->stage ? group_recv(s->forward, &v, other, &ticket)
-                      : group_send(s->forward, &v, other, &ticket);
+    rc = t->stage ? group_recv(s->forward, &v, other, &ticket)
+                  : group_send(s->forward, &v, other, &ticket);
     if (rc || group_await(s->forward, ticket))
         return exchange_delay_failure(-1);
     if (t->stage)

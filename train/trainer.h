@@ -55,8 +55,7 @@ struct trainer {
     struct norm_parts *parts;    // NULL if the model is whole
     double loss;                 // of the step, so far
     double val_loss;             // of the last evaluation
-    // Total wait for other stages; for other slices and pieces of sequences.
-    uint64_t bubble_ns, join_ns;
+    uint64_t bubble_ns;          // total wait for other stages that has no span
     struct device_event computed; // of exchange.c
     struct device *dev;
     struct data *data;

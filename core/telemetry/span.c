@@ -57,7 +57,7 @@ int spans_open(struct spans **out, size_t records)
     struct spans *s = mem_alloc(1, sizeof *s);
     if (!s)
         return -1;
-    for (s->records = 32; s->records < records; s->records *= 2)
+    for (s->records = records ? 32 : 0; s->records < records; s->records *= 2)
         ;
     if (!spans_lane(s, "compute")) {
         mem_free(s);
@@ -79,11 +79,10 @@ void spans_close(struct spans **s)
 
 struct span_lane *spans_lane(struct spans *s, const char *name)
 {
-    if (!s || s->nlanes == SPAN_LANES)
+    if (!s || s->nlanes == SPAN_LANES || (s->nlanes && !s->records))
         return NULL;
     struct span_lane *l = &s->lanes[s->nlanes];
-    l->ring = mem_alloc(s->records, sizeof *l->ring);
-    if (!l->ring)
+    if (s->records && !(l->ring = mem_alloc(s->records, sizeof *l->ring)))
         return NULL;
     l->size = s->records;
     snprintf(l->name, sizeof l->name, "%s", name);
@@ -139,6 +138,8 @@ static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
 static void push(struct span_lane *l, const struct span_record *r)
 {
     uint64_t head = mine(&l->head), words[WORDS];
+    if (!l->size)
+        return;
     struct slot *slot = &l->ring[head & (l->size - 1)];
     memcpy(words, r, sizeof words);
     for (int i = 0; i < WORDS; i++)
@@ -181,18 +182,19 @@ void span_begin(struct span_lane *l, enum span_kind kind, int index)
     range_begin((int)kind, span_kind_name(kind), index);
 }
 
-void span_end(struct span_lane *l)
+uint64_t span_end(struct span_lane *l)
 {
     if (!l)
-        return;
+        return 0;
     CHECK(l->depth > 0);
     if (l->depth-- > SPAN_DEPTH)
-        return;
+        return 0;
     range_end();
     const struct open_span *o = &l->stack[l->depth];
     uint64_t now = now_ns();
     change(l, now, innermost(l), innermost(l), 0);
     push_span(l, o->kind, o->index, o->begin_ns, now);
+    return now - o->begin_ns;
 }
 
 void span_add(struct span_lane *l, enum span_kind kind, int index,

@@ -7,8 +7,8 @@
 // One thread writes a lane, without locks. A lane keeps its newest records. The
 // spans of a lane nest. A lane also keeps the total time spent in each kind so
 // far, which a sampler may read at any moment; at each moment the innermost
-// open span counts. If recording is off, there are no lanes: the functions that
-// record take NULL and do nothing.
+// open span counts. If recording is off, the lane "compute" keeps totals only,
+// and there are no others: the functions that record take NULL and do nothing.
 
 #pragma once
 
@@ -60,23 +60,23 @@ struct span_lane;
 
 enum { SPAN_LANES = 64, SPAN_DEPTH = 8, SPAN_NAME = 32 };
 
-// Makes lanes of `records` records each, rounded up to a power of two. The
-// first lane, "compute", belongs to the calling thread. 0, or -1 after fail().
+// Makes lanes of `records` records each, rounded up to a power of two (0: off).
+// The first, "compute", belongs to the calling thread. 0, or -1 after fail().
 int spans_open(struct spans **s, size_t records);
 void spans_close(struct spans **s);
 
 // Makes a lane for one thread, before that thread starts. All lanes are made by
-// one thread. NULL, which records nothing, if s is NULL or no lane or memory is
-// left.
+// one thread. NULL, which records nothing, if s is NULL or off, or no lane or
+// memory is left.
 struct span_lane *spans_lane(struct spans *s, const char *name);
 
 // The lane "compute"; NULL if s is NULL.
 struct span_lane *spans_compute(struct spans *s);
 
 // Open and close a span now. `index`: see struct span_record. Spans deeper than
-// SPAN_DEPTH are not recorded.
+// SPAN_DEPTH are not recorded. span_end() returns the span's nanoseconds, or 0.
 void span_begin(struct span_lane *l, enum span_kind kind, int index);
-void span_end(struct span_lane *l);
+uint64_t span_end(struct span_lane *l);
 
 // Records a span that is over. It must be inside the innermost open span, and
 // later than the spans already recorded there. Its time counts for `kind`, and

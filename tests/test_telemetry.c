@@ -1,13 +1,10 @@
-// test_telemetry.c - writes, resumes, merges and sums up steps.csv, and checks
-// the JSON of a manifest with cJSON.
+// test_telemetry.c - writes, resumes, merges and sums up steps.csv.
 
 #include "telemetry/cell.h"
-#include "telemetry/manifest.h"
 #include "telemetry/steps.h"
 
 #include "base/base.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -375,42 +372,6 @@ static void unwritable(void **state)
     assert_non_null(strstr(fail_message(), "/dev/null/dir"));
 }
 
-static void manifests(void **state)
-{
-    (void)state;
-    char path[128];
-    snprintf(path, sizeof path, "%s/run.json", dir);
-    setenv("OMP_TEST_VARIABLE", "7", 1);
-    struct manifest *m = manifest_open();
-    manifest_text(m, "text", "a \"quoted\"\nline");
-    manifest_begin(m, "inner");
-    manifest_number(m, "pi", 3.25);
-    manifest_number(m, "nothing", NAN);
-    manifest_bool(m, "yes", true);
-    manifest_end(m);
-    manifest_machine(m);
-    assert_int_equal(manifest_close(&m, path), 0);
-    assert_null(m);
-
-    cJSON *j = cJSON_Parse(read_all("run.json"));
-    assert_non_null(j);
-    assert_string_equal(cJSON_GetObjectItem(j, "text")->valuestring,
-                        "a \"quoted\"\nline");
-    cJSON *inner = cJSON_GetObjectItem(j, "inner");
-    assert_true(cJSON_GetObjectItem(inner, "pi")->valuedouble == 3.25);
-    assert_true(cJSON_IsNull(cJSON_GetObjectItem(inner, "nothing")));
-    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(inner, "yes")));
-    cJSON *env = cJSON_GetObjectItem(j, "environment");
-    assert_string_equal(
-        cJSON_GetObjectItem(env, "OMP_TEST_VARIABLE")->valuestring, "7");
-    cJSON *machine = cJSON_GetObjectItem(j, "machine");
-    assert_true(cJSON_GetObjectItem(machine, "cores")->valuedouble >= 1);
-    cJSON_Delete(j);
-
-    m = manifest_open();
-    assert_int_equal(manifest_close(&m, "/dev/null/run.json"), -1);
-}
-
 // Names of folders with all that a CSV file treats in a special way.
 static void rows_of_any_folder_are_read(void **state)
 {
@@ -490,7 +451,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(resumed_by_another_world, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(unwritable, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(manifests, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(rows_of_any_folder_are_read, make_dir,
                                         remove_dir),
         cmocka_unit_test(cells_are_quoted),

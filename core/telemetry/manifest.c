@@ -20,6 +20,7 @@ enum { DEPTH = 8 };
 struct manifest {
     cJSON *at[DEPTH]; // at[0] is the root, at[depth] the innermost open
     int depth;
+    bool lost; // memory for a value was missing
 };
 
 struct manifest *manifest_open(void)
@@ -38,7 +39,7 @@ struct manifest *manifest_open(void)
 
 void manifest_text(struct manifest *m, const char *key, const char *value)
 {
-    cJSON_AddStringToObject(m->at[m->depth], key, value);
+    m->lost |= !cJSON_AddStringToObject(m->at[m->depth], key, value);
 }
 
 void manifest_hash(struct manifest *m, const char *key, uint64_t hash)
@@ -50,23 +51,22 @@ void manifest_hash(struct manifest *m, const char *key, uint64_t hash)
 
 void manifest_number(struct manifest *m, const char *key, double value)
 {
-    if (isfinite(value))
-        cJSON_AddNumberToObject(m->at[m->depth], key, value);
-    else
-        cJSON_AddNullToObject(m->at[m->depth], key);
+    cJSON *at = m->at[m->depth];
+    m->lost |= isfinite(value) ? !cJSON_AddNumberToObject(at, key, value)
+                               : !cJSON_AddNullToObject(at, key);
 }
 
 void manifest_bool(struct manifest *m, const char *key, bool value)
 {
-    cJSON_AddBoolToObject(m->at[m->depth], key, value);
+    m->lost |= !cJSON_AddBoolToObject(m->at[m->depth], key, value);
 }
 
 void manifest_begin(struct manifest *m, const char *key)
 {
     CHECK(m->depth + 1 < DEPTH);
     cJSON *inner = cJSON_AddObjectToObject(m->at[m->depth], key);
-    CHECK(inner);
-    m->at[++m->depth] = inner;
+    m->lost |= !inner;
+    m->at[++m->depth] = inner; // cJSON adds nothing to NULL
 }
 
 void manifest_end(struct manifest *m)
@@ -79,7 +79,10 @@ void manifest_texts(struct manifest *m, const char *key, int n,
                     const char *const *texts)
 {
     cJSON *list = cJSON_CreateStringArray(texts, n);
-    CHECK(list && cJSON_AddItemToObject(m->at[m->depth], key, list));
+    if (cJSON_AddItemToObject(m->at[m->depth], key, list))
+        return;
+    cJSON_Delete(list);
+    m->lost = true;
 }
 
 static bool decides_speed(const char *variable)
@@ -139,8 +142,8 @@ int manifest_close(struct manifest **m, const char *path)
     int rc = 0;
     if (path) {
         char *text = cJSON_Print((*m)->at[0]);
-        rc = text ? file_replace_text(path, text)
-                  : fail("memory: none left to print %s", path);
+        rc = text && !(*m)->lost ? file_replace_text(path, text)
+                                 : fail("memory: none left to print %s", path);
         free(text);
     }
     cJSON_Delete((*m)->at[0]);
@@ -152,7 +155,7 @@ int manifest_close(struct manifest **m, const char *path)
 int manifest_print(struct manifest **m, FILE *f)
 {
     char *text = cJSON_PrintUnformatted((*m)->at[0]);
-    int rc = text && fprintf(f, "%s\n", text) > 0
+    int rc = text && !(*m)->lost && fprintf(f, "%s\n", text) > 0
                  ? 0
                  : fail("a line of JSON cannot be written");
     free(text);

@@ -12,7 +12,7 @@ struct manifest; // a JSON object being filled
 struct manifest *manifest_open(void); // NULL after fail()
 
 // Add a value to the innermost open object. A number that is not finite is
-// null.
+// null. If memory is missing here or below, close and print fail.
 void manifest_text(struct manifest *m, const char *key, const char *value);
 void manifest_number(struct manifest *m, const char *key, double value);
 void manifest_bool(struct manifest *m, const char *key, bool value);

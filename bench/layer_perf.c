@@ -345,6 +345,7 @@ static const char help[] =
 
 int main(int argc, char **argv)
 {
+    streams_begin();
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return fputs(help, stdout) < 0;

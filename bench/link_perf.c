@@ -244,6 +244,7 @@ int main(int argc, char **argv)
     struct result result, other;
     struct end a = {NULL, "127.0.0.1"}, b = a;
     const char *rate = NULL, *out = "";
+    streams_begin();
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return help();

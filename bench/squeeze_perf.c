@@ -236,6 +236,7 @@ int main(int argc, char **argv)
     struct vectors v;
     struct plan p;
     char words[512];
+    streams_begin();
     key_defaults(&keys, &p);
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         printf("squeeze_perf [key=value] ...\n\nThe time to compress and to "

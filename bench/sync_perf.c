@@ -417,6 +417,7 @@ int main(int argc, char **argv)
 {
     static struct sync_plan p;
     int rank, world;
+    streams_begin();
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // so that mpirun shows each line at once
     bool launched = cluster_launched(&rank, &world);

@@ -147,6 +147,7 @@ static int run(int nwords, char **words)
 int main(int argc, char **argv)
 {
     program_invocation_short_name = (char *)"lockstep"; // which starts it
+    streams_begin();
     if (argc < 2 || !strcmp(argv[1], "--help"))
         return help(argc < 2 ? stderr : stdout) || argc < 2;
     if (run(argc - 1, argv + 1))

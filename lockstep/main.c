@@ -102,6 +102,7 @@ static const struct command *find(const char *name)
 
 int main(int argc, char **argv)
 {
+    streams_begin();
     // `env -i`: mpirun looks for ssh in PATH alone, and not where sh would
     if (!getenv("PATH"))
         setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);

@@ -164,6 +164,7 @@ int main(int argc, char **argv)
     struct cluster *servers = NULL;
     struct server *server;
     struct record record = {NULL, NULL};
+    streams_begin();
     log_for_launcher();
     signal(SIGXFSZ, SIG_IGN); // a write fails instead, and names the file
     for (int i = 1; i < argc; i++) {

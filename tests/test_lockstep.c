@@ -176,6 +176,27 @@ static void a_run_trains_and_samples(void **state)
     assert_string_equal(j.out, first);
 }
 
+// If standard input, output and error are closed, no file of a run takes their
+// numbers: it has what it has in other runs.
+static void closed_streams_reach_no_file(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {"trainer", "lockstep train"};
+    struct job j = {0};
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60,
+                "rm -rf closed; %s %s steps=2 out=closed <&- >&- 2>&- && "
+                "! grep -v -e ^run, -e ^closed, closed/steps.csv && "
+                "! grep -r -e 'tokens/s' -e 'done in' closed",
+                programs[i], tiny);
+        assert_ok(&j);
+    }
+    job_run(&j, 60,
+            "lockstep verify closed >&- && lockstep verify closed 2>&-");
+    assert_ok(&j);
+    assert_prints(&j, "summary");
+}
+
 // A damaged checkpoint is neither sampled nor trained from.
 static void damage_is_refused(void **state)
 {
@@ -376,6 +397,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_explain_themselves),
         cmocka_unit_test(a_command_ends_what_it_started),
         cmocka_unit_test(a_run_trains_and_samples),
+        cmocka_unit_test(closed_streams_reach_no_file),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(training_prints_its_progress),
         cmocka_unit_test(each_run_has_a_folder_of_its_own),

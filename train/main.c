@@ -188,6 +188,7 @@ static int verify_checkpoint(struct trainer *t, const char *folder, int nwords,
 int main(int argc, char **argv)
 {
     int status;
+    streams_begin();
     if (explains(argc, argv, &status))
         return status;
     wait_politely(argv);

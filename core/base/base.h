@@ -31,6 +31,10 @@ void log_error(const char *fmt, ...)
 _Noreturn void die(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), cold));
 
+// The first call of a program's main(). A closed standard input, output or
+// error becomes /dev/null, or else the next file would take its number.
+void streams_begin(void);
+
 // For a program that the launcher may have started. If the launcher did start
 // it (LOCKSTEP_PROGRESS is set), errors begin with LOG_ERROR_MARK instead of
 // the program's name. The launcher prints each of them once, on a line of its

@@ -13,7 +13,7 @@ target_compile_definitions(version PRIVATE LOCKSTEP_VERSION="${PROJECT_VERSION}"
 lockstep_library(base
   FILES core/base/beat.c core/base/clock.c core/base/error.c core/base/file.c
         core/base/hash.c core/base/median.c core/base/mem.c core/base/process.c
-        core/base/processor.c core/base/zigzag.c
+        core/base/processor.c core/base/std_streams.c core/base/zigzag.c
   LINKS PkgConfig::XXHASH m)
 lockstep_library(share FILES core/base/share.c LINKS base)
 target_compile_definitions(share PRIVATE LOCKSTEP_SOURCE="${CMAKE_SOURCE_DIR}")

@@ -9,5 +9,6 @@
 int study_become(const char *command, int nwords, char *const *words);
 
 // Prints what a command says for --help, without the keys of a run. Commands of
-// the package have no explain(): the package says it.
-void study_explain(const struct command *c, FILE *f);
+// the package have no explain(): the package says it. Returns an exit status,
+// after which the package has said why, or -1 after fail().
+int study_explain(const struct command *c, FILE *f);

@@ -48,10 +48,10 @@ static bool is_help(const char *word)
 
 static int explain(const struct command *c, FILE *f)
 {
-    study_explain(c, f);
+    int rc = study_explain(c, f);
     if (c->all_keys)
         config_help(f);
-    return 0;
+    return rc;
 }
 
 static int refuse_option(const struct command *c, const char *word)
@@ -75,8 +75,8 @@ static int call(const struct command *c, int nwords, char **words)
             return refuse_option(c, words[i]);
     }
     if (nwords < c->least) {
-        explain(c, stderr);
-        return 2;
+        int rc = explain(c, stderr);
+        return rc ? rc : 2;
     }
     if (c->run_all)
         return c->run_all(commands, nwords, words);
@@ -116,9 +116,9 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0)
         return version_print("lockstep");
     const struct command *c = find(argv[asks ? 2 : 1]);
-    if (c && asks && c->help)
-        return explain(c, stdout);
-    int status = c ? call(c, argc - 2, argv + 2) : -1;
+    int status = !c                ? -1
+                 : asks && c->help ? explain(c, stdout)
+                                   : call(c, argc - 2, argv + 2);
     if (status < 0)
         die("%s", fail_message());
     return status;

@@ -197,6 +197,34 @@ static void closed_streams_reach_no_file(void **state)
     assert_prints(&j, "summary");
 }
 
+// What was not printed, since the disk is full, is said in one line.
+static void output_that_is_lost_is_said(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {
+        "lockstep --version",    "lockstep train --help",
+        "lockstep run --help",   "lockstep help verify",
+        "lockstep keys lost",    "lockstep sample lost tokens=5",
+        "lockstep verify lost",  "lockstep completion bash",
+        "lockstep explain ring", "trainer --help",
+        "ps_server --help",      "lockstep bench sync --help",
+    };
+    struct job j = {0};
+    job_run(&j, 60, "lockstep train %s steps=2 save=2 out=lost >/dev/full",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "lockstep: stdout: No space left on device\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        job_run(&j, 60, "%s >/dev/full", commands[i]);
+        assert_status(&j, 1);
+        assert_prints(&j, ": stdout: No space left on device\n");
+        assert_int_equal(count_lines(j.out), 1);
+    }
+    job_run(&j, 60, "lockstep completion bash | head -n 1");
+    assert_ok(&j);
+    assert_int_equal(count_lines(j.out), 1);
+}
+
 // A damaged checkpoint is neither sampled nor trained from.
 static void damage_is_refused(void **state)
 {
@@ -398,6 +426,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_command_ends_what_it_started),
         cmocka_unit_test(a_run_trains_and_samples),
         cmocka_unit_test(closed_streams_reach_no_file),
+        cmocka_unit_test(output_that_is_lost_is_said),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(training_prints_its_progress),
         cmocka_unit_test(each_run_has_a_folder_of_its_own),

@@ -284,6 +284,19 @@ def _end(number, _):
     sys.exit(128 + number)
 
 
+def _output_ends():
+    """Whether what was printed is written. If not, says why, and forgets it: Python
+    would try again, and complain, when it ends."""
+    try:
+        sys.stdout.flush()
+        return True
+    except OSError as why:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(why, BrokenPipeError):  # nobody reads any more
+            log(f"lockstep: stdout: {why.strerror}")
+        return False
+
+
 def main():
     """Runs the command that the program's words name. Returns the exit status."""
     name, *words = sys.argv[1:]
@@ -298,16 +311,18 @@ def main():
     try:
         if words == ["--help"]:
             print(explanation(), end="")
-            return 0
-        return command(words)
+            status = 0
+        else:
+            status = command(words)
+        return status if _output_ends() else 1
     except Error as why:
         log(f"lockstep: {why}")
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # nobody reads any more
-        os._exit(1)
     except MemoryError:
         log(f"lockstep: {name}: the files need more than half of the memory")
     except (OSError, RecursionError) as why:
-        log(f"lockstep: {name}: {why}")
+        if _output_ends():
+            log(f"lockstep: {name}: {why}")
+    _output_ends()
     return 1

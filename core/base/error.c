@@ -16,6 +16,15 @@ static _Thread_local char message[1024];
 static int log_rank = -1;
 static bool for_launcher;
 
+// Some errors have the same remedy wherever they are noticed.
+static void add_remedy(char *text, size_t size, int error, const char *remedy)
+{
+    const char *name = strerror(error);
+    size_t n = strlen(text), most = strlen(name);
+    if (n >= most && !strcmp(text + n - most, name))
+        snprintf(text + n, size - n, "; try: %s", remedy);
+}
+
 int fail(const char *fmt, ...)
 {
     char next[sizeof message]; // fmt's arguments may point into message
@@ -23,11 +32,8 @@ int fail(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(next, sizeof next, fmt, ap);
     va_end(ap);
-    // A full disk has the same remedy wherever it is noticed.
-    size_t n = strlen(next), full = strlen(strerror(ENOSPC));
-    if (n >= full && !strcmp(next + n - full, strerror(ENOSPC)))
-        snprintf(next + n, sizeof next - n,
-                 "; try: df, or out= on another disk");
+    add_remedy(next, sizeof next, ENOSPC, "df, or out= on another disk");
+    add_remedy(next, sizeof next, EMFILE, "ulimit -n 4096");
     memcpy(message, next, sizeof message);
     return -1;
 }

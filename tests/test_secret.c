@@ -4,8 +4,8 @@
 #include "base/secret.h"
 
 #include "base/base.h"
-#include "cluster/rendezvous.h"
 #include "cluster/cluster.h"
+#include "cluster/rendezvous.h"
 #include "message/connection.h"
 #include "message/curve.h"
 
@@ -381,6 +381,9 @@ static void open_endpoints_need_a_secret(void **state)
     assert_int_equal(rendezvous_start(&h, "tcp://0.0.0.0:0", ""), -1);
     assert_non_null(strstr(fail_message(), "is open to other hosts"));
     assert_non_null(strstr(fail_message(), "try: LOCKSTEP_SECRET_FILE="));
+    assert_int_equal(rendezvous_start(&h, "tcp://nobody.invalid:1", ""), -1);
+    assert_non_null(
+        strstr(fail_message(), "no host or interface of this name"));
     assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
     rendezvous_stop(&h);
 }

@@ -5,6 +5,7 @@
 #include "base/base.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <string.h>
@@ -44,10 +45,13 @@ int host_of(const char *endpoint, char name[MESSAGE_ENDPOINT])
 
 int host_numbers(const char *endpoint, char out[MESSAGE_ENDPOINT])
 {
-    char name[MESSAGE_ENDPOINT], address[INET_ADDRSTRLEN];
+    char name[MESSAGE_ENDPOINT] = "", address[INET_ADDRSTRLEN];
     struct in_addr a = {0};
     if (!host_of(endpoint, name))
         a.s_addr = host_address(name);
+    if (!a.s_addr && isalpha((unsigned char)*name))
+        return fail("cannot listen on %s: no host or interface of this name",
+                    endpoint);
     if (!a.s_addr)
         return text_into(out, MESSAGE_ENDPOINT, "%s", endpoint);
     inet_ntop(AF_INET, &a, address, sizeof address);

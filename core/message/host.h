@@ -14,6 +14,6 @@ in_addr_t host_address(const char *name);
 int host_of(const char *endpoint, char name[MESSAGE_ENDPOINT]);
 
 // Turns "tcp://NAME:PORT" into "tcp://ADDRESS:PORT", because ZeroMQ listens at
-// addresses and interfaces only. Other endpoints, and names that nobody knows,
-// stay as they are. 0, or -1 after fail().
+// addresses and interfaces only. Other endpoints stay as they are. 0, or -1
+// after fail(), also if nobody knows the name.
 int host_numbers(const char *endpoint, char out[MESSAGE_ENDPOINT]);

@@ -193,12 +193,12 @@ static void complete(struct pairs *p, enum direction d, struct pair_line *l)
 static int push(struct pairs *p, int to)
 {
     struct pair_line *l = &p->lines[OUT][to];
-    const struct group_vector *v = &present(p, l)->vector;
     struct iovec parts[2];
     int n = 0;
     size_t head = sizeof l->head;
     if (l->done == l->posted)
         return 0;
+    const struct group_vector *v = &present(p, l)->vector;
     if (l->moved == 0)
         l->head = (struct head){.kind = HEAD_MESSAGE,
                                 .number = (uint32_t)l->done,

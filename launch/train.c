@@ -276,8 +276,8 @@ static double worker_wanted(void *ctx, int rank, bool lost, char *why,
                             size_t size)
 {
     const struct again *a = ctx;
-    return decide(a->restart, a->run, rank, last_step_of(a->run, rank), lost,
-                  why, size);
+    long step = is_own(a->run) ? last_step_of(a->run, rank) : 0;
+    return decide(a->restart, a->run, rank, step, lost, why, size);
 }
 
 static int start_worker(void *ctx, struct job *j, int rank)

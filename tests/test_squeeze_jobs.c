@@ -246,11 +246,13 @@ static void a_nan_ends_the_job(void **state)
     assert_true(job_summary("inf", "steps") == 8);
 }
 
-// The time of compressing is recorded.
+// The time of compressing is recorded, and is a part of what steps.csv says of
+// the exchange.
 static void compressing_is_recorded(void **state)
 {
     (void)state;
     struct job j;
+    double ready[MAX], sync[MAX], columns = 0, spans = 0;
     job_run(&j, 60,
             "lockstep train %s sync=ring squeeze=topk workers=2 steps=8 "
             "out=spans && grep compress spans/breakdown.csv && grep -c "
@@ -258,6 +260,15 @@ static void compressing_is_recorded(void **state)
             tiny);
     assert_ok(&j);
     assert_prints(&j, "0,compress,0.");
+    assert_int_equal(job_column("spans", "t_ready_us", 0, ready, MAX), 8);
+    assert_int_equal(job_column("spans", "t_sync_us", 0, sync, MAX), 8);
+    for (int k = 0; k < 8; k++)
+        columns += (ready[k] + sync[k]) * 1e-6;
+    job_run(&j, 20,
+            "awk -F, '/^0,(exposed|wait|compress|update),/ {s += $3} "
+            "END {print s}' spans/breakdown.csv");
+    spans = atof(j.out);
+    assert_true(spans > 0 && fabs(columns / spans - 1) < 0.01);
 }
 
 static void impossible_settings_are_refused(void **state)

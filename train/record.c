@@ -368,7 +368,8 @@ static void put_bytes(struct trainer *t, const struct so_far *before,
     row->piece_in = moved[MESH_CP].bytes_in + moved[MESH_UP].bytes_in;
 }
 
-// Each moment of the step is in one kind of span, or in none.
+// Each moment of the step is in one kind of span, or in none. But the wait for
+// the norm of all stages is in two columns: it is a part of the update.
 static void put_times(const struct so_far *before, const struct so_far *now,
                       struct step_row *row)
 {
@@ -382,7 +383,7 @@ static void put_times(const struct so_far *before, const struct so_far *now,
     row->data_us = us[SPAN_DATA];
     row->compute_us = us[SPAN_FORWARD] + us[SPAN_BACKWARD] + us[SPAN_SLOWED];
     row->ready_us = us[SPAN_READY] + us[SPAN_GATHER];
-    row->sync_us = us[SPAN_WAIT] + us[SPAN_UPDATE];
+    row->sync_us = us[SPAN_WAIT] + us[SPAN_COMPRESS] + us[SPAN_UPDATE];
     row->bubble_us =
         us[SPAN_BUBBLE] + (now->bubble_ns - before->bubble_ns) / 1000;
     row->join_us = us[SPAN_JOIN];

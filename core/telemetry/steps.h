@@ -31,6 +31,10 @@
 // piece_tx, _rx  payload between workers that divide sequences; t_join_us has
 //                the wait for it
 // t_compute_us   computing, without any waiting
+// t_ready_us     giving complete buckets to the backend, and waiting for blocks
+//                of the model that other workers hold
+// t_sync_us      waiting for the backend, encoding and decoding of gradients
+//                (squeeze=), and the update
 // own_norm       with own_norm=1 the norm of the rank's own gradient before the
 //                sum and before clipping; else 0
 

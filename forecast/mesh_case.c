@@ -381,15 +381,12 @@ static double after_pipeline(const struct mesh_job *job)
     return job->plan.stages * link.alpha_s + tied / link.bytes_per_s;
 }
 
-// Sets what hosts do if workers are GPUs.
-static void find_host_work(const struct mesh_job *job, struct mesh_step *out)
+// Whether servers or an owner update.
+static bool holds(const struct mesh_job *job)
 {
     struct sync_settings set = job->run->settings;
-    struct law_mesh law = law_of_stage(job, 0, 0);
     sync_derive(&set, job->backend, members_of(job), 0);
-    out->held = sync_holds(&set, job->backend);
-    out->aligns =
-        law.aligned && (law.heads % law.slices || law.vocab % law.slices);
+    return sync_holds(&set, job->backend);
 }
 
 int mesh_step(const struct mesh_job *job, double enough, struct mesh_step *out)
@@ -446,7 +443,7 @@ int mesh_step(const struct mesh_job *job, double enough, struct mesh_step *out)
     }
     out->tied_s = after_pipeline(job);
     out->seconds += out->tied_s;
-    find_host_work(job, out);
+    out->held = holds(job);
     return 0;
 }
 

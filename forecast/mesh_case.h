@@ -64,9 +64,7 @@ struct mesh_step {
     int layers[PIPELINE_STAGES];
     double params[PIPELINE_STAGES]; // of a slice
     int joins[2][PIPELINE_STAGES];  // of a micro-batch: in forward, in backward
-    // What hosts of GPUs do: servers or an owner update; after an update slices
-    // of unequal length get the same values of whole tensors.
-    bool held, aligns;
+    bool held;                      // servers or an owner update
 };
 
 // mesh_measured sets the times of a layer and of the head from those of forward

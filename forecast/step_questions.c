@@ -8,6 +8,7 @@
 #include "forecast/answers.h"
 #include "forecast/mesh_case.h"
 #include "forecast/mesh_links.h"
+#include "train/shape.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -128,7 +129,6 @@ static void add_step(cJSON *out, const struct mesh_step *s)
     answers_add(out, "tied_s", s->tied_s);
     answers_list(out, "bytes", s->bytes, MESH_AXES);
     cJSON_AddBoolToObject(out, "held", s->held);
-    cJSON_AddBoolToObject(out, "aligns", s->aligns);
     answers_memory(out, "worker", &s->memory);
     answers_memory(out, "server", &s->server);
     add_exchange(out, &s->exchange);
@@ -249,6 +249,8 @@ static int try_step(struct mesh_job *job, struct run *r, bool cut,
     bool plain = r->settings.wire == DTYPE_F32;
     double enough = enough_of(b, plain);
     struct chosen *now = &b->now;
+    if (shape_check_slices(r, &job->model))
+        return 0; // training would refuse it
     if (find_step(job, r, cut, enough, &now->step))
         return -1;
     if (now->step.seconds > enough)
@@ -312,6 +314,8 @@ int step_answer_best(struct forecasts *f, int n, char **words, cJSON *out)
         add_chosen(out, "fastest", &b->fastest, c.n);
         add_chosen(out, "plain", &b->plain, c.n);
         add_chosen(out, "least", &b->least, c.n);
+        if (b->least.step.seconds == 0)
+            cJSON_AddStringToObject(out, "refused", fail_message());
     }
     mem_free(b);
     return rc;

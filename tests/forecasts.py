@@ -155,21 +155,31 @@ def hosts_of_gpus():
         assert "None is compared (*). The first row: mesh=" in said, said
         assert f"\nstages: {copies}" in said and "As fast" not in said and "tie" not in said
         assert all(row["mesh"].endswith("*") for row in rows(said)), said
-    # Slices of 50257 words differ; an order of additions that matters is mended by hosts.
-    for words, star in ((["wire=bf16"], True), (["wire=fp32"], False),
-                        (["wire=bf16", "vocab_size=50304"], False)):
-        said = say(*asked, "mesh=dp2,tp2", "sync=ring", *words)
-        assert rows(said)[0]["mesh"].endswith("*") == star, said
-        assert ("slices of unequal length" in said) == star, said
+    # Slices of 50257 words differ, but are made equal on the GPUs.
+    said = say(*asked, "hosts=2", "slots=4")
+    assert "The fastest of those without *: mesh=dp2,tp4 sync=ring wire=bf16" in said, said
     said = say(*asked, "mesh=dp2,tp2")
-    first, *others = rows(said)
-    assert (first["sync"], first["wire"]) == ("ring", "fp32") and others, said
-    assert "The fastest of those without *: mesh=dp2,tp2 sync=ring batch=" in said, said
-    assert first["step"] > min(row["step"] for row in others), said
+    assert [(row["mesh"], row["sync"], row["wire"]) for row in rows(said)] == \
+        [("dp2,tp2+seq2", "ring", "bf16"), ("dp2,tp2+seq2*", "zero:1", "fp32")], said
     for words in ["workers=2"], ["mesh=pp2"]:  # times of an unknown device
         assert "If workers are GPUs, what their hosts do is not counted" in \
             say("predict", *SMALL, "link=1gbit", *words)
     assert "with a GPU they are in host memory" in say("fit", "memory=24gb", "device=h100")
+
+
+def training_takes_them():
+    """Only ways that training takes: replicas with shards add slices of unequal length in
+    one order."""
+    asked = ["predict", "model=gpt2", "link=25gbit", "inner=200gbit", "compute_ms=30",
+             "sync=zero"]
+    said = say(*asked, "hosts=2", "slots=4")
+    assert len(rows(said)) > 3 and not re.search("dp4,tp2|dp2,tp4", said), said
+    for words, wires in (["mesh=dp2,tp2"], ["fp32"]), \
+            (["mesh=dp2,tp2", "vocab_size=50304"], ["bf16"]):
+        said = say(*asked, *words)
+        assert [row["wire"] for row in rows(said)] == wires, said
+    said = say(*asked, "mesh=dp4,tp2", status=1)
+    assert "sync=zero: slices (tp) of unequal length and 4 replicas" in said, said
 
 
 def links_are_said():
@@ -423,6 +433,7 @@ def main():
     table_has_reasons()
     ties_are_named()
     hosts_of_gpus()
+    training_takes_them()
     links_are_said()
     numbers_as_people_say_them()
     with tempfile.TemporaryDirectory(prefix="lockstep-forecasts-") as folder:

@@ -24,7 +24,6 @@ GIVEN_NOTE = ("If workers are GPUs, what their hosts do is not counted; device=h
 UPDATES = "processors of hosts update; gradients are copied to them, parameters back"
 SQUEEZES = "gradients are copied to host memory, and compressed and added there"
 COPIES = "what travels is copied to host memory and back"
-ALIGNS = "after an update parameters are copied to host memory and back"
 
 # ---- words
 

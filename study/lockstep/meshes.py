@@ -18,7 +18,7 @@ import dataclasses
 import itertools
 import typing
 
-from .forecast import (ALIGNS, COPIES, compresses, divided, marks, memory_head, memory_row,
+from .forecast import (COPIES, compresses, divided, marks, memory_head, memory_row,
                        mesh_of, on_host, say_on_host, shards_more, threads)
 
 BEST = 10  # rows of the table
@@ -87,6 +87,7 @@ class Search:
         self.times = []  # words of a step: the times of computing
         self.best, self.least, self.plain = [], None, None
         self.tried = self.too_large = 0
+        self.refused = ""  # why training would refuse the last way
 
     def _words(self, way, outer=1, inner=1):
         """The words of a step on a way's mesh, if each link's messages take so many times
@@ -116,8 +117,7 @@ class Search:
     def _works(self, sizes, backend, step):
         """What hosts of GPUs do in a step of a mesh."""
         works = (backend["name"], on_host(backend, self.settings, step)), \
-            ("stages", COPIES * (sizes.get("pp", 1) > 1)), \
-            ("slices of unequal length", ALIGNS * step["aligns"])
+            ("stages", COPIES * (sizes.get("pp", 1) > 1))
         return tuple(pair for pair in works if self.gpu and pair[1])
 
     # ---- one mesh, backend and shard
@@ -168,7 +168,9 @@ class Search:
         now = Way(mesh, backend, shard)
         cut = [f"stages={self.settings['stages']}"] if self.settings["stages"] else ["cut=1"]
         found = self.core.ask("best", repr(self.memory), *self._words(now), *cut, *words)
-        ways = {}
+        ways, self.refused = {}, found.pop("refused", "")
+        if self.refused:
+            return
         for name, step in found.items():
             (batch, micro), ahead, row, over, wire = \
                 (values[at] for values, at in zip(choices, step["at"]))
@@ -182,8 +184,6 @@ class Search:
             self.plain = plain
         if "fastest" in ways:
             self.best.append(ways["fastest"])
-            if plain and ways["fastest"].works and not plain.works:
-                self.best.append(plain)
             return
         self.too_large += 1
         if not self.least or ways["least"].memory < self.least.memory:

@@ -525,7 +525,8 @@ def _answer_mesh(q, search):
                     f"smallest takes {sum(search.least.step['worker']) * 1e-6:.0f} MB; try: "
                     "recompute=1, precision=bf16 or more hosts")
     if not search.best:
-        raise Error(f"predict: no mesh can divide a step of {search.global_batch} "
+        raise Error(search.refused or
+                    f"predict: no mesh can divide a step of {search.global_batch} "
                     "sequences; try: another global_batch=, batch= or mesh=")
     meshes.print_table(search, q.budget, q.note)
 

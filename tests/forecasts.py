@@ -180,6 +180,13 @@ def training_takes_them():
         assert [row["wire"] for row in rows(said)] == wires, said
     said = say(*asked, "mesh=dp4,tp2", status=1)
     assert "sync=zero: slices (tp) of unequal length and 4 replicas" in said, said
+    asked = [*asked[:4], "offload=disk", "disk=5e9"]
+    for form in "workers=4", "mesh=dp4":
+        said = say(*asked, "device=h100", form)
+        assert not re.search(r"^(dp4\*? +)?(ring|allreduce|outer)\b", said, re.M), said
+        for more, cause in (["compute_ms=30", "sync=dps"], "disk is not for sync=dps"), \
+                (["device=h100", "sync=ring"], "disk with a GPU is not for sync=ring"):
+            assert cause in say(*asked, form, *more, status=1)
 
 
 def links_are_said():

@@ -107,6 +107,19 @@ def only_compressing(who, ways, run, named, gpu=False):
     return able
 
 
+def only_offloading(ways, settings, gpu):
+    """With offload=disk, the backends whose state can be in a file: with GPUs only what
+    hosts update."""
+    if settings["offload"] == "none":
+        return ways
+    able = [way for way in ways
+            if "offload" in way["keys"] and (way["shards"] or not gpu)]
+    if not able:
+        raise Error(f"predict: offload=disk{' with a GPU' * gpu} is not for "
+                    f"sync={','.join(way['name'] for way in ways)}; try: sync=zero")
+    return able
+
+
 def on_host(way, settings, step):
     """What hosts do in a step of a backend if workers are GPUs; "": nothing, since it
     exchanges by NCCL (which ctas= limits), or not at all, and updates on the GPUs."""

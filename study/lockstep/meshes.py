@@ -19,7 +19,7 @@ import itertools
 import typing
 
 from .forecast import (COPIES, compresses, divided, marks, memory_head, memory_row,
-                       mesh_of, on_host, say_on_host, shards_more, threads)
+                       mesh_of, on_host, only_offloading, say_on_host, shards_more, threads)
 
 BEST = 10  # rows of the table
 STAGES, MICRO = 64, 4096  # the most (pipeline/timetable.h)
@@ -75,13 +75,17 @@ def _divisors(n, most):
 class Search:
     """A question: the fastest ways for a run on `hosts` hosts of `slots` workers."""
 
-    def __init__(self, core, run, hosts, slots):
+    def __init__(self, core, run, hosts, slots, gpu):
         self.core, self.run, self.hosts, self.slots = core, run, hosts, slots
         self.settings, self.asked = run["settings"], run["asked"]
+        self.gpu = gpu  # workers are GPUs; sequences are not divided
         self.backends = core.table()["backends"]
+        self.ways = only_offloading(
+            [b for b in self.backends if (b["name"] == self.settings["sync"] if
+             "sync" in self.asked else b["parts"] and b["traffic"] == "ring")],
+            self.settings, gpu)
         self.global_batch = int(self.settings["global_batch"]) or 8 * hosts * slots
         self.memory = 0.  # bytes that a worker has; 0: no limit
-        self.gpu = False  # workers are GPUs; sequences are not divided
         nothing = {"alpha_s": 0, "bytes_per_s": 0, "off": 0}
         self.outer, self.inner = nothing, nothing
         self.times = []  # words of a step: the times of computing
@@ -198,11 +202,7 @@ class Search:
         replicas = max(sizes.get("dp", 1), sizes.get("cp", 1)) > 1
         cut = any(sizes.get(axis, 1) > 1 for axis in ("pp", "tp", "cp"))
         squeezed = self.settings["squeeze"] != "none"
-        for b in self.backends:
-            if "sync" in self.asked and b["name"] != self.settings["sync"]:
-                continue
-            if "sync" not in self.asked and not (b["parts"] and b["traffic"] == "ring"):
-                continue
+        for b in self.ways:
             if (cut and not b["parts"] or  # it can train only whole models
                     # messages are for whole replicas
                     squeezed and (cut or not compresses(b, self.settings, self.asked)) or

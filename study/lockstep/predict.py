@@ -16,8 +16,8 @@ from . import budget, gpu_step, meshes
 from .core import Core, key, key_help, own_words
 from .files import Error, number, read_csv, read_json
 from .forecast import (BYTES, GIVEN_NOTE, GPU_NOTE, memory_head, memory_rows, mesh_of,
-                       names_of, on_host, only_compressing, place, read_backends, read_size,
-                       read_workers, refuse_pieces, say_on_host, threads)
+                       names_of, on_host, only_compressing, only_offloading, place,
+                       read_backends, read_size, read_workers, refuse_pieces, say_on_host, threads)
 from .places import program
 from .runner import end_with_parent
 
@@ -295,9 +295,8 @@ class Ways:
             q.settings["workers"] if "workers" in q.asked else "4"))
         self.ways = read_backends(q.core, backends, q.values["sync"] or (
             names_of(backends, "has_law") if one else q.settings["sync"]))
-        if q.settings["offload"] == "disk":
-            self.ways = [b for b in self.ways if "offload" in b["keys"]]
-        self.ways = only_compressing("predict", self.ways, q.run,
+        self.ways = only_compressing("predict",
+                                     only_offloading(self.ways, q.settings, q.gpu), q.run,
                                      bool(q.values["sync"]) or not one, q.gpu)
         self.fit = q.read_link(q.link, repr(q.alpha_us * 1e-6), who="")
         self.whole = max(int(q.settings[name]) for name in WHOLE_STEPS)
@@ -472,8 +471,7 @@ def _mesh_search(q):
                     f"pp is more than {meshes.STAGES}")
     if q.gpu:
         refuse_pieces(mesh, "predict")
-    search = meshes.Search(core, q.run, hosts, slots)
-    search.gpu = q.gpu
+    search = meshes.Search(core, q.run, hosts, slots, q.gpu)
     _read_links(q, search)
     if q.values["memory"]:
         search.memory = read_size("memory", q.values["memory"])

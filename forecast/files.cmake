@@ -41,7 +41,7 @@ sync=ring batch=8 accum=8.*0 +6.7 +6.7 +13.4 +0.3 +61.4 .*117.8 "
               compute_ms=160 global_batch=64 batch=8 threads=1 ahead=0)
 # All meshes for 64 workers. Some do not fit into memory.
 lockstep_says(predict_meshes 0 "8 on each of 8 hosts, 16gb.*training +cost.*dp32,tp2 \
-+zero shard=1 .*of 262 ways fit. The fastest: mesh="
++ring .*of 200 ways fit. The fastest: mesh="
               $<TARGET_FILE:lockstep> predict model=gpt2-xl hosts=8 memory=16gb
               link=25gbit inner=200gbit tokens=1e9 price=2.5 compute_ms=60000)
 # The classifier has the FLOP of 4.5 layers, so the last stage gets one layer.

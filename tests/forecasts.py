@@ -136,7 +136,7 @@ def hosts_of_gpus():
     said = say(*asked, "workers=2,8")
     stars = re.findall(r"^([a-z]+)(\*?) .*%$", said, re.M)
     assert {way for way, star in stars if not star} == {"allreduce", "ring"}, said
-    assert len(stars) == 14 and "it is not\ncounted, and these ways are not compared" in said
+    assert len(stars) == 14 and "it is not counted,\nand these ways are not compared" in said
     assert f"sps, dps, zero, dataparallel: {updates}" in said and f"outer: {copies}" in said
     for workers in 2, 8:  # zero would be the fastest, by what is counted
         assert f"\n{workers} workers: allreduce and ring are fastest, too close to tell " \
@@ -161,10 +161,38 @@ def hosts_of_gpus():
     said = say(*asked, "mesh=dp2,tp2")
     assert [(row["mesh"], row["sync"], row["wire"]) for row in rows(said)] == \
         [("dp2,tp2+seq2", "ring", "bf16"), ("dp2,tp2+seq2*", "zero:1", "fp32")], said
-    for words in ["workers=2"], ["mesh=pp2"]:  # times of an unknown device
-        assert "If workers are GPUs, what their hosts do is not counted" in \
-            say("predict", *SMALL, "link=1gbit", *words)
-    assert "with a GPU they are in host memory" in say("fit", "memory=24gb", "device=h100")
+    # the time of an unknown device, perhaps of a GPU
+    for words in ["workers=2"], ["mesh=pp2"]:
+        for time, noted in (["flops=1e15", "mfu=0.4"], True), (["compute_ms=9"], False):
+            said = say("predict", "model=micro", "link=1gbit", *time, *words)
+            assert ("If workers are GPUs, what hosts do for zero, dataparallel, servers, outer"
+                    in said) == noted, said
+
+
+def notes_of_gpus():
+    """What is said below tables of GPUs is about their rows, once, in 90 columns."""
+    asked = ["predict", "model=gpt2", "device=h100", "link=25gbit"]
+    for words, held in ((["workers=2", "sync=ring"], ""), (["mesh=dp2", "sync=ring"], ""),
+                        (["workers=2", "sync=ring,zero"], "zero"), (["mesh=dp2"], "zero"),
+                        (["workers=2"], "zero and dataparallel")):
+        said = say(*asked, *words)
+        assert re.findall("The shards or state of (.*?) count", said.replace("\n", " ")) == \
+            [held] * bool(held), said
+        assert not said.endswith("\n\n"), said
+        for line in said[said.index("\nprocess: "):].split("\n"):
+            assert len(line) <= 90 or " workers: " in line or "exchanges" in line, line
+    for words, held in ([], "zero and dataparallel"), (["mesh=tp2"], "zero"), \
+            (["sync=ring"], ""):
+        said = say("fit", "memory=24gb", "device=h100", *words).replace("\n", " ")
+        assert (f"The shards or state of {held} count" in said) == bool(held), said
+    for ways in "zero,ring", "ring", "zero,dataparallel", "zero,outer":
+        said = say(*asked, "workers=2,8", f"sync={ways}")
+        assert "fastest" not in said and not said.endswith("\n\n"), said
+        assert "It is left out" not in said and \
+            said.count("its row is the mean") == ("outer" in ways), said
+    assert "It is left out" in say("predict", *SMALL, "link=1gbit", "workers=2")
+    said = say(*asked[:3], "mesh=dp2", "inner=1gbit", "sync=zero")
+    assert "None is compared" in said and "\nwire=bf16 rounds the gradients.\n" in said, said
 
 
 def training_takes_them():
@@ -245,8 +273,8 @@ def time_and_cost():
     step_ms = 8 * 1024 * flop / (312e12 * 0.4) * 1e3
     asked = ["predict", "model=gpt2", "workers=16", "link=25gbit", "sync=ring",
              "tokens=1e10", "price=2"]
-    by_flop = say(*asked, "flops=312e12", "mfu=0.4").replace("flops= and mfu=",
-                                                             "compute_ms=")
+    by_flop = re.sub("If workers are GPUs.*\n.*\n", "", say(
+        *asked, "flops=312e12", "mfu=0.4")).replace("flops= and mfu=", "compute_ms=")
     assert by_flop == say(*asked, f"compute_ms={step_ms:.17g}"), by_flop
     row = next(line for line in by_flop.splitlines() if line.startswith("ring "))
     rate = float(row.split()[-5])
@@ -440,6 +468,7 @@ def main():
     table_has_reasons()
     ties_are_named()
     hosts_of_gpus()
+    notes_of_gpus()
     training_takes_them()
     links_are_said()
     numbers_as_people_say_them()

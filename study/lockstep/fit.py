@@ -6,9 +6,10 @@ import math
 from . import gpu_step
 from .core import Core, key, key_help, own_words
 from .files import Error, visible
-from .forecast import (GPU_NOTE, MOST_WORKERS, divided, marks, memory_head, memory_rows,
+from .forecast import (MOST_WORKERS, divided, marks, memory_head, memory_rows,
                        mesh_of, names_of, only_compressing, place, read_backends,
-                       read_size, read_workers, refuse_pieces, shards_more, threads)
+                       read_size, read_workers, refuse_pieces, say_gpu_memory, shards_more,
+                       threads)
 from .meshes import STAGES
 
 ALL = "lockstep fit --help"
@@ -208,7 +209,8 @@ class Question:
               "batch within memory=; recompute: the same with recompute=1.\n-: batch=1 does "
               "not fit into a worker or into its server. +disk: with offload=disk.")
         if self.gpu:
-            print(GPU_NOTE)
+            say_gpu_memory([way["name"] for way in self.ways
+                            if way["parts"] or not self.mesh])
 
 
 def fit(words):

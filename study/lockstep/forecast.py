@@ -4,21 +4,13 @@ GPUs that nobody has measured, and tables of memory.
 
 import os
 import re
+import textwrap
 
 from .files import Error, visible, whole
 
 MOST, MOST_WORKERS = 32, 4096
 SLOTS = 8  # workers of a host, if nobody says
 BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}  # of a number on the wire
-
-# What a table of memory says if it is asked for a GPU.
-GPU_NOTE = ("process: code and threads of a CPU's worker. A GPU's CUDA context, hundreds "
-            "of MB of its\nmemory, is not counted. The shards of zero and the state of "
-            "dataparallel count as a worker's;\nwith a GPU they are in host memory.")
-
-# What predict says of a time that was given, perhaps of a GPU.
-GIVEN_NOTE = ("If workers are GPUs, what their hosts do is not counted; device=h100 says "
-              "what that is.")
 
 # What hosts do in a step if workers are GPUs.
 UPDATES = "processors of hosts update; gradients are copied to them, parameters back"
@@ -207,6 +199,20 @@ def refuse_pieces(mesh, who):
 # ---- tables
 
 
+def say(text):
+    """Prints a text in lines of 90 characters."""
+    print(textwrap.fill(text, 90))
+
+
+def say_gpu_memory(names):
+    """What a table of memory of these backends says if it is asked for a GPU."""
+    held = " and ".join(name for name in ("zero", "dataparallel") if name in names)
+    say("process: code and threads of a CPU's worker. A GPU's CUDA context, hundreds of MB "
+        "of its memory, is not counted." +
+        f" The shards or state of {held} count as a worker's; with a GPU they are in host "
+        "memory." * bool(held))
+
+
 def say_on_host(works):
     """What rows with a star leave out, from pairs of a name and what hosts do for it."""
     names = {}
@@ -214,10 +220,11 @@ def say_on_host(works):
         if work and name not in names.setdefault(work, []):
             names[work].append(name)
     if names:
-        print("\n*: with GPUs hosts do a part of the step. No figure is known for it, so it "
-              "is not\ncounted, and these ways are not compared with others:")
+        print()
+        say("*: with GPUs hosts do a part of the step. No figure is known for it, so it is "
+            "not counted, and these ways are not compared with others:")
     for work, who in names.items():
-        print(f"{', '.join(who)}: {work}")
+        say(f"{', '.join(who)}: {work}")
 
 
 def memory_head(first):

@@ -303,9 +303,9 @@ def _say_equals(best):
               f"{', '.join(close)}")
 
 
-def print_table(search, budget, note):
+def print_table(search, budget, say_note):
     """The table, the settings of the fastest way, what is as fast, the memory and times
-    of its stages, what the columns mean, and a note."""
+    of its stages, what the columns mean, and notes."""
     first, plain = search.best[0], search.plain
     ranked = [way for way in search.best if not way.works]
     some = " of those without *" * (len(ranked) < len(search.best))
@@ -321,9 +321,11 @@ def print_table(search, budget, note):
     print(f"\n{search.tried - search.too_large} of {search.tried} ways fit. " +
           (f"The fastest{some}: " if ranked else "None is compared (*). The first row: ") +
           _words(search, first))
-    if ranked and first.wire != "fp32" and plain and not plain.works:
-        print(f"wire={first.wire} rounds the gradients. The fastest with wire=fp32 takes "
-              f"{plain.step['seconds']:.4g} s: {_words(search, plain)}")
+    if first.wire != "fp32" and plain:
+        same = ranked and not plain.works
+        print(f"wire={first.wire} rounds the gradients." +
+              f" The fastest with wire=fp32 takes {plain.step['seconds']:.4g} s: "
+              f"{_words(search, plain)}" * bool(same))
     _say_equals(ranked)
     print(f"\n{memory_head('stage')} {'forward ms':>11} {'backward ms':>11}")
     step = first.step
@@ -342,6 +344,5 @@ def print_table(search, budget, note):
           "dp, pp, tp MB  sent by the busiest worker in a step, along each axis" +
           "\n               (cp, up MB: for keys, values and heads of divided sequences)" *
           bool(pieces))
-    if note:
-        print(note)
+    say_note([way.backend["name"] for way in search.best])
     say_on_host(pair for way in search.best for pair in way.works)

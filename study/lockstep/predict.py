@@ -15,9 +15,10 @@ import tempfile
 from . import budget, gpu_step, meshes
 from .core import Core, key, key_help, own_words
 from .files import Error, number, read_csv, read_json
-from .forecast import (BYTES, GIVEN_NOTE, GPU_NOTE, memory_head, memory_rows, mesh_of,
+from .forecast import (BYTES, memory_head, memory_rows, mesh_of,
                        names_of, on_host, only_compressing, only_offloading, place,
-                       read_backends, read_size, read_workers, refuse_pieces, say_on_host, threads)
+                       read_backends, read_size, read_workers, refuse_pieces, say, say_gpu_memory,
+                       say_on_host, threads)
 from .places import program
 from .runner import end_with_parent
 
@@ -212,8 +213,6 @@ class Question:
         self.settings, self.asked = self.run["settings"], self.run["asked"]
         self.budget = budget.Budget(self.values)
         self.budget.check(self.gpu, self.compute_ms)
-        given = self.compute_ms or self.budget.flops
-        self.note = GPU_NOTE if self.gpu else GIVEN_NOTE if given else ""
         self.times = []  # words of a step
         self.computing = "compute_ms=, divided by FLOP"
 
@@ -248,6 +247,14 @@ class Question:
             has, lacks = ("disk=", "offload=disk") if rate else ("offload=disk", "disk=")
             raise Error(f"predict: {has} requires {lacks}, too; try: offload=disk disk=1e9")
         self.times += [f"disk={rate!r}"] * bool(rate)
+
+    def say_note(self, names):
+        """What is not counted for GPUs in tables of these backends."""
+        if self.gpu:
+            say_gpu_memory(names)
+        elif self.budget.flops:
+            say("If workers are GPUs, what hosts do for zero, dataparallel, servers, outer and "
+                "stages is not counted.")
 
     def read_link(self, text, alpha_s, who="tcp"):
         """The fit of a link, with its error for all gradients in fp32."""
@@ -368,24 +375,24 @@ class Ways:
             for row in memory_rows(way["name"], step["worker"], step["server"]):
                 print(row)
 
-    def say_winner(self, workers, steps):
+    def winner(self, workers, steps):
         """The fastest backend with those that are equal within the error, and how much
         longer each other takes, of those that train the same thing and of which all is
         counted."""
         rows = [(way["name"], step["exchange"]) for way, step in zip(self.ways, steps)
                 if not way["apart"] and not self.work(way, step)]
         if len(rows) < 2:
-            return
+            return []
         best = min((x for _, x in rows), key=lambda x: x["overlapped_s"])
         equal = [name for name, x in rows if x["least_s"] <= CLOSE * best["most_s"]]
         *first, last = equal
         since = f", from step {self.whole + 1} on" * bool(self.whole)
-        print(f"{workers} workers{since}: {', '.join(first)}{' and ' * bool(first)}{last}"
-              f"{' are fastest, too close to tell apart' if first else ' is fastest'}" +
-              "".join(f"; {name} takes {x['overlapped_s'] / best['overlapped_s']:.3g} times "
-                      "as long" for name, x in rows if name not in equal))
+        return [f"{workers} workers{since}: {', '.join(first)}{' and ' * bool(first)}{last}"
+                f"{' are fastest, too close to tell apart' if first else ' is fastest'}" +
+                "".join(f"; {name} takes {x['overlapped_s'] / best['overlapped_s']:.3g} "
+                        "times as long" for name, x in rows if name not in equal)]
 
-    def say_most(self, workers, steps):
+    def most(self, workers, steps):
         """How much shorter compressing makes a step, and how much any compressor could: a
         step takes as long as its computing at least (docs/squeeze.md). With GPUs only the
         second is known, of ways that leave whole gradients on them."""
@@ -396,10 +403,20 @@ class Ways:
             took, alone = whole["exchange"]["overlapped_s"], step["compute_s"]
             won = took / step["exchange"]["overlapped_s"]
             times = "" if gpu else f", {won:.3g} times as long"
-            print(f"{workers} workers, {way['name']}: whole gradients take "
-                  f"{_time_text(took)} a step{times}; no compressor can win "
-                  f"more than {took / alone:.3g} times" +
-                  ": the link is not the limit" * (took / alone < LIMIT))
+            yield (f"{workers} workers, {way['name']}: whole gradients take "
+                   f"{_time_text(took)} a step{times}; no compressor can win "
+                   f"more than {took / alone:.3g} times" +
+                   ": the link is not the limit" * (took / alone < LIMIT))
+
+    def apart(self, steps):
+        """Why ways whose workers train apart are not compared, if hosts are no reason."""
+        for way, step in zip(self.ways, steps):
+            if way["apart"]:
+                yield f"{way['name']} exchanges every {self.q.settings['every']} steps; its " \
+                    "row is the mean of all steps." + \
+                    (" It is left out of the\ncomparison: its workers train apart in "
+                     "between, so they may learn less in as many steps.") * \
+                    (not self.work(way, step))
 
     def answer(self):
         """Prints all of it."""
@@ -423,22 +440,17 @@ class Ways:
         print(f"\nThe memory of a worker by part is in MB, with "
               f"batch={self.q.settings['batch']}"
               f"{' and recompute=1' * (self.q.settings['recompute'] == '1')}.")
-        if self.q.note:
-            print(self.q.note)
+        self.q.say_note([way["name"] for way in self.ways])
         say_on_host((way["name"], self.work(way, step))
                     for way, step in zip(self.ways, steps[self.workers[0]]))
-        print()
+        lines = []
         for workers in self.workers:
-            if len(self.ways) > 1:
-                self.say_winner(workers, steps[workers])
+            lines += self.winner(workers, steps[workers])
             if self.q.settings["squeeze"] != "none":
-                self.say_most(workers, steps[workers])
-        for way in self.ways:
-            if way["apart"]:
-                print(f"{way['name']} exchanges every {self.q.settings['every']} steps; its "
-                      "row is the mean of all steps. It is left out of the\ncomparison: its "
-                      "workers train apart in between, so they may learn less in as many "
-                      "steps.")
+                lines += self.most(workers, steps[workers])
+        lines += self.apart(steps[self.workers[0]])
+        if lines:
+            print("", *lines, sep="\n")
 
 
 # ---- the form with a mesh
@@ -526,7 +538,7 @@ def _answer_mesh(q, search):
         raise Error(search.refused or
                     f"predict: no mesh can divide a step of {search.global_batch} "
                     "sequences; try: another global_batch=, batch= or mesh=")
-    meshes.print_table(search, q.budget, q.note)
+    meshes.print_table(search, q.budget, q.say_note)
 
 
 def predict(words):

@@ -84,7 +84,8 @@ def stages_must_fit():
     for more, cause in ((["chunks=2", "stages=1,2,1,7"], "add up to 11 layers"),
                         (["chunks=2", "stages=1,2,1"], "3 parts, but mesh= and"),
                         (["stages=1,1,2"], "3 parts, but mesh= and chunks= make 2"),
-                        (["stages=1,1"], "add up to 2 layers, the model has 4")):
+                        (["stages=1,1"], "add up to 2 layers, the model has 4"),
+                        (["mesh=tp99"], "predict: mesh=tp99: tp is more than the model's")):
         assert cause in say(*cut, *more, status=1)
     said = say(*cut, "chunks=2", "stages=1,1,1,1", "global_batch=16")
     assert "chunks=2 stages=1,1,1,1" in said
@@ -370,7 +371,7 @@ def sequences_are_divided():
                 (["mesh=cp8", "attention_over=heads", "heads=4"], "divide 4 heads"),
                 (["mesh=cp8", "context=4"], "divide sequences of 4 tokens"),
                 (["mesh=cp2,up4", "heads=2"], "4 workers divide 2 heads"),
-                (["mesh=up8"], "try: cp8 with attention_over=heads"),
+                (["mesh=up8"], "try: mesh=cp8 attention_over=heads"),
                 (["mesh=cp2,up4", "attention_over=heads"], "or cp8 without up"),
                 (["mesh=dp8", "attention_over=ring"], "try: mesh=cp2"),
                 (["mesh=cp8", "tp_sequence=1"], "try: mesh=tp2")):

@@ -126,7 +126,7 @@ static void the_mesh_gives_the_number_of_workers(void **state)
         {{"mesh=cp2,up2"}, NULL},
         {{"mesh=up2,cp2", "attention_over=ring"}, NULL},
         {{"mesh=up4"},
-         "mesh=up4: up4 without cp; try: cp4 with attention_over=heads"},
+         "mesh=up4: up4 without cp; try: mesh=cp4 attention_over=heads"},
         {{"mesh=cp2,up2", "attention_over=heads"}, "try: ring, or cp4 without"},
         {{"sync=zero", "mesh=dp2,cp2", "attention_over=ring"}, NULL},
         {{"sync=outer", "mesh=dp2,cp2"}, "sync=outer has no divided sequences"},

@@ -282,13 +282,14 @@ static void what_has_no_meaning_is_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"mesh=cp4 context=3", "4 workers (cp) divide sequences of 3 tokens"},
+        {"mesh=cp4 context=3",
+         "mesh=cp4: 4 workers (cp) divide sequences of 3"},
         {"mesh=tp2,cp3 attention_over=heads", "divide 2 heads"},
         {"mesh=cp2 sync=zero shard=2", "divided sequences (cp) only after"},
         {"mesh=cp2 sync=sps", "sync=sps has no divided sequences (cp)"},
         {"mesh=dp2 sync=ring attention_over=ring", "try: mesh=cp2"},
         {"mesh=cp2 squeeze=topk", "a mesh of replicas only"},
-        {"mesh=up2", "try: cp2 with attention_over=heads"},
+        {"mesh=up2", "try: mesh=cp2 attention_over=heads"},
         {"mesh=cp2,up2 attention_over=heads", "try: ring, or cp4 without up"},
         {"mesh=tp2,cp2,up3", "3 workers divide 2 heads"},
         {"mesh=cp3,up3 context=8", "9 workers (cp) divide sequences of 8"},

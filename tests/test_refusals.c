@@ -44,7 +44,7 @@ static void wrong_settings_are_refused(void **state)
         {"net=fast", "want RATE[,hosts=N]"},
         {"net=-1gbit", "want RATE[,hosts=N]"},
         {"STEPS=5", "nearest: steps"},
-        {"=5", "=: no key before it; want key=value"},
+        {"=5", "=5: no key before it; want key=value"},
         {"sync=ring workers=2 iface=nosuch0", "iface=nosuch0"},
         {"sync=ring workers=2 iface=nosuch0 transport=tcp", "iface=nosuch0"},
         {"sync=sps workers=2 iface=nosuch0", "nosuch0"},

@@ -146,10 +146,11 @@ static int exchange(struct trainer *t, struct exchanges *left)
                            : s->join(s->ctx, s->sum, rows * C);
     if (left->rows-- > 0)
         return s->gather_rows(s->ctx, s->sum, rows);
+    char said[CONFIG_SAID];
     if (rows < 2 * (size_t)t->config.part.slices)
-        return fail("pace=: %zu tokens are too few for the exchanges of "
+        return fail("%s: %zu tokens are too few for the exchanges of "
                     "tp_sequence=1; try: a larger batch",
-                    rows);
+                    config_said(&t->run, "pace", said), rows);
     return s->gather(s->ctx, s->sum, 2 * C);
 }
 

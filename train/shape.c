@@ -73,15 +73,17 @@ int shape_check_pieces(const struct run *r, const struct model_config *whole)
     int pieces = mesh_pieces(&r->mesh), T = whole->context;
     int group = config_exchange_heads(&r->mesh, r->attention_over);
     int heads = whole->heads / mesh_size(&r->mesh, MESH_TP);
+    char said[CONFIG_SAID];
     if (T < pieces)
-        return fail("mesh=: %d workers (cp) divide sequences of %d tokens, and "
+        return fail("%s: %d workers (cp) divide sequences of %d tokens, and "
                     "some would have none; try: cp%d or fewer",
-                    pieces, T, T);
+                    config_said(r, "mesh", said), pieces, T, T);
     if (pieces > 1 && heads < group)
         return fail("%s: %d workers divide %d heads, and some would have none; "
                     "try: %s",
-                    group < pieces ? "mesh=" : "attention_over=heads", group,
-                    heads,
+                    group < pieces ? config_said(r, "mesh", said)
+                                   : "attention_over=heads",
+                    group, heads,
                     group < pieces ? "cp without up" : "attention_over=ring");
     return 0;
 }
@@ -211,13 +213,15 @@ int shape_cut(const struct run *r, const struct pipeline *p, int stage,
 {
     const struct stage_layers *cut = &r->stages;
     int parts = p->stages * p->chunks;
+    char said[CONFIG_SAID];
     *out = *whole;
     if (p->stages == 1)
         return 0;
     if (cut->n && cut->n != parts)
-        return fail("stages=: lists the layers of %d parts, but %d stages of "
+        return fail("%s lists the layers of %d parts, but %d stages of "
                     "chunks=%d have %d; try: leave it out",
-                    cut->n, p->stages, p->chunks, parts);
+                    config_said(r, "stages", said), cut->n, p->stages,
+                    p->chunks, parts);
     return part_cut(whole, p->stages, stage, p->chunks,
                     cut->n ? cut->layers : NULL, out);
 }

@@ -52,7 +52,7 @@ static int check_groups(const struct run *r)
     char said[CONFIG_SAID];
     int up = mesh_size(&r->mesh, MESH_UP), all = mesh_pieces(&r->mesh);
     if (up > 1 && up == all)
-        return fail("%s: up%d without cp; try: cp%d with "
+        return fail("%s: up%d without cp; try: mesh=cp%d "
                     "attention_over=heads, which is the same",
                     config_said(r, "mesh", said), up, up);
     if (up > 1 && r->attention_over == ATTENTION_HEADS)

@@ -25,7 +25,7 @@ static void follow_mesh(struct run *r)
 
 int config_set(struct run *r, const char *key, const char *value)
 {
-    const struct key *k = key_must_find(&run_keys, key);
+    const struct key *k = key_must_find(&run_keys, key, value);
     if (!k || key_set(k, key_base(k, r), value))
         return -1;
     r->asked[k - run_keys.rows] = true;
@@ -120,7 +120,7 @@ void settings_defaults(struct sync_settings *s)
 
 int settings_set(struct sync_settings *s, const char *key, const char *value)
 {
-    const struct key *k = key_must_find(&run_keys, key);
+    const struct key *k = key_must_find(&run_keys, key, value);
     if (!k)
         return -1;
     if (!k->backend)

@@ -75,7 +75,7 @@ static int set_inherited(struct run *r, const char *key, const char *value)
 {
     const struct key *k = key_renamed(&run_keys, key);
     if (!k)
-        k = key_must_find(&run_keys, key);
+        k = key_must_find(&run_keys, key, value);
     if (!k)
         return -1;
     if (!key_repeats(k, value))

@@ -33,7 +33,8 @@ const struct key *key_renamed(const struct key_table *t, const char *name)
     return NULL;
 }
 
-const struct key *key_must_find(const struct key_table *t, const char *name)
+const struct key *key_must_find(const struct key_table *t, const char *name,
+                                const char *value)
 {
     const char *names[KEYS_MOST];
     char key[64] = "", nearest[SUGGEST_TEXT];
@@ -41,8 +42,8 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
     if (k)
         return k;
     if (!*name) {
-        fail("=: no key before it; want key=value, without blanks; all: %s",
-             t->all);
+        fail("=%s: no key before it; want key=value, without blanks; all: %s",
+             value, t->all);
         return NULL;
     }
     const struct key *now = key_renamed(t, name);
@@ -192,7 +193,7 @@ int key_words(const struct key_table *t, void *base, int n, char *const *words)
         if (!equals)
             return fail("%s: not key=value; all: %s", words[i], t->all);
         snprintf(name, sizeof name, "%.*s", (int)(equals - words[i]), words[i]);
-        const struct key *k = key_must_find(t, name);
+        const struct key *k = key_must_find(t, name, equals + 1);
         if (!k || key_set(k, base, equals + 1))
             return -1;
     }

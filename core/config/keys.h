@@ -56,7 +56,8 @@ extern const char *const config_stage_keys[];
 // The row of a key, or NULL if there is none. key_must_find() then also calls
 // fail() with the key's new name, or the nearest name.
 const struct key *key_find(const struct key_table *t, const char *name);
-const struct key *key_must_find(const struct key_table *t, const char *name);
+const struct key *key_must_find(const struct key_table *t, const char *name,
+                                const char *value);
 
 // The key that had this name in an earlier version; NULL if none had.
 const struct key *key_renamed(const struct key_table *t, const char *name);

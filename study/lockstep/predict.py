@@ -468,8 +468,8 @@ def _mesh_search(q):
     ranks = math.prod(mesh.values()) if mesh else 0
     given = int(q.settings["workers"]) if "workers" in q.asked else 0
     if ranks and given and given != ranks:
-        raise Error(f"predict: mesh= has {ranks} ranks, not workers={given}; try: without "
-                    "workers=")
+        raise Error(f"predict: mesh={q.settings['mesh']} has {ranks} ranks, not "
+                    f"workers={given}; try: without workers=")
     hosts, slots = place(int(q.values["hosts"]), int(q.values["slots"]), given or ranks,
                          "predict")
     if "accum" in q.asked:
@@ -479,8 +479,8 @@ def _mesh_search(q):
         raise Error(f"predict: hosts={hosts} with slots={slots} are {hosts * slots} workers; "
                     "at most 4096 are possible")
     if mesh.get("tp", 1) > q.run["heads"] or mesh.get("pp", 1) > meshes.STAGES:
-        raise Error(f"predict: mesh=: tp is more than the model's {q.run['heads']} heads, or "
-                    f"pp is more than {meshes.STAGES}")
+        raise Error(f"predict: mesh={q.settings['mesh']}: tp is more than the model's "
+                    f"{q.run['heads']} heads, or pp is more than {meshes.STAGES}")
     if q.gpu:
         refuse_pieces(mesh, "predict")
     search = meshes.Search(core, q.run, hosts, slots, q.gpu)

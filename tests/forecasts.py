@@ -137,7 +137,7 @@ def hosts_of_gpus():
     said = say(*asked, "workers=2,8")
     stars = re.findall(r"^([a-z]+)(\*?) .*%$", said, re.M)
     assert {way for way, star in stars if not star} == {"allreduce", "ring"}, said
-    assert len(stars) == 14 and "it is not counted,\nand these ways are not compared" in said
+    assert len(stars) == 14 and "not counted,\nand these ways are not compared" in said
     assert f"sps, dps, zero, dataparallel: {updates}" in said and f"outer: {copies}" in said
     for workers in 2, 8:  # zero would be the fastest, by what is counted
         assert f"\n{workers} workers: allreduce and ring are fastest, too close to tell " \
@@ -166,7 +166,7 @@ def hosts_of_gpus():
     for words in ["workers=2"], ["mesh=pp2"]:
         for time, noted in (["flops=1e15", "mfu=0.4"], True), (["compute_ms=9"], False):
             said = say("predict", "model=micro", "link=1gbit", *time, *words)
-            assert ("If workers are GPUs, what hosts do for zero, dataparallel, servers, outer"
+            assert ("If workers are GPUs, what hosts do for zero, dataparallel, servers"
                     in said) == noted, said
 
 
@@ -177,8 +177,8 @@ def notes_of_gpus():
                         (["workers=2", "sync=ring,zero"], "zero"), (["mesh=dp2"], "zero"),
                         (["workers=2"], "zero and dataparallel")):
         said = say(*asked, *words)
-        assert re.findall("The shards or state of (.*?) count", said.replace("\n", " ")) == \
-            [held] * bool(held), said
+        assert re.findall("The shards or state of (.*?) count",
+                          said.replace("\n", " ")) == [held] * bool(held), said
         assert not said.endswith("\n\n"), said
         for line in said[said.index("\nprocess: "):].split("\n"):
             assert len(line) <= 90 or " workers: " in line or "exchanges" in line, line
@@ -193,7 +193,8 @@ def notes_of_gpus():
             said.count("its row is the mean") == ("outer" in ways), said
     assert "It is left out" in say("predict", *SMALL, "link=1gbit", "workers=2")
     said = say(*asked[:3], "mesh=dp2", "inner=1gbit", "sync=zero")
-    assert "None is compared" in said and "\nwire=bf16 rounds the gradients.\n" in said, said
+    assert "None is compared" in said, said
+    assert "\nwire=bf16 rounds the gradients.\n" in said, said
 
 
 def training_takes_them():

@@ -6,10 +6,9 @@ import math
 from . import gpu_step
 from .core import Core, key, key_help, own_words
 from .files import Error, visible
-from .forecast import (MOST_WORKERS, divided, marks, memory_head, memory_rows,
-                       mesh_of, names_of, only_compressing, place, read_backends,
-                       read_size, read_workers, refuse_pieces, say_gpu_memory, shards_more,
-                       threads)
+from .forecast import (MOST_WORKERS, divided, marks, memory_head, memory_rows, mesh_of,
+                       names_of, only_compressing, place, read_backends, read_size,
+                       read_workers, refuse_pieces, say_gpu_memory, shards_more, threads)
 from .meshes import STAGES
 
 ALL = "lockstep fit --help"

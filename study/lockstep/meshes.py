@@ -10,16 +10,16 @@ It tries all combinations of
     tp_sequence= 0, 1 and 2 with slices
     attention_over= gather, ring and heads with sequences in pieces
 A key that the run sets has only that value. Of each mesh, backend and shard= it keeps
-the fastest combination that fits into memory. With GPUs the ways of which hosts do a part
-(forecast.on_host) come last, and are not compared with others.
+the fastest combination that train takes and that fits into memory. With GPUs the ways of
+which hosts do a part (forecast.on_host) come last, and are not compared with others.
 """
 
 import dataclasses
 import itertools
 import typing
 
-from .forecast import (COPIES, compresses, divided, marks, memory_head, memory_row,
-                       mesh_of, on_host, only_offloading, say_on_host, shards_more, threads)
+from .forecast import (COPIES, compresses, divided, marks, memory_head, memory_row, mesh_of,
+                       on_host, only_offloading, say_on_host, shards_more, threads)
 
 BEST = 10  # rows of the table
 STAGES, MICRO = 64, 4096  # the most (pipeline/timetable.h)
@@ -81,9 +81,9 @@ class Search:
         self.gpu = gpu  # workers are GPUs; sequences are not divided
         self.backends = core.table()["backends"]
         self.ways = only_offloading(
-            [b for b in self.backends if (b["name"] == self.settings["sync"] if
-             "sync" in self.asked else b["parts"] and b["traffic"] == "ring")],
-            self.settings, gpu)
+            [b for b in self.backends if
+             (b["name"] == self.settings["sync"] if "sync" in self.asked else
+              b["parts"] and b["traffic"] == "ring")], self.settings, gpu)
         self.global_batch = int(self.settings["global_batch"]) or 8 * hosts * slots
         self.memory = 0.  # bytes that a worker has; 0: no limit
         nothing = {"alpha_s": 0, "bytes_per_s": 0, "off": 0}

@@ -15,10 +15,10 @@ import tempfile
 from . import budget, gpu_step, meshes
 from .core import Core, key, key_help, own_words
 from .files import Error, number, read_csv, read_json
-from .forecast import (BYTES, memory_head, memory_rows, mesh_of,
-                       names_of, on_host, only_compressing, only_offloading, place,
-                       read_backends, read_size, read_workers, refuse_pieces, say, say_gpu_memory,
-                       say_on_host, threads)
+from .forecast import (BYTES, memory_head, memory_rows, mesh_of, names_of, on_host,
+                       only_compressing, only_offloading, place, read_backends, read_size,
+                       read_workers, refuse_pieces, say, say_gpu_memory, say_on_host,
+                       threads)
 from .places import program
 from .runner import end_with_parent
 
@@ -253,8 +253,8 @@ class Question:
         if self.gpu:
             say_gpu_memory(names)
         elif self.budget.flops:
-            say("If workers are GPUs, what hosts do for zero, dataparallel, servers, outer and "
-                "stages is not counted.")
+            say("If workers are GPUs, what hosts do for zero, dataparallel, servers, outer "
+                "and stages is not counted.")
 
     def read_link(self, text, alpha_s, who="tcp"):
         """The fit of a link, with its error for all gradients in fp32."""
@@ -412,11 +412,10 @@ class Ways:
         """Why ways whose workers train apart are not compared, if hosts are no reason."""
         for way, step in zip(self.ways, steps):
             if way["apart"]:
-                yield f"{way['name']} exchanges every {self.q.settings['every']} steps; its " \
-                    "row is the mean of all steps." + \
-                    (" It is left out of the\ncomparison: its workers train apart in "
-                     "between, so they may learn less in as many steps.") * \
-                    (not self.work(way, step))
+                why = " It is left out of the\ncomparison: its workers train apart in " \
+                    "between, so they may learn less in as many steps."
+                yield f"{way['name']} exchanges every {self.q.settings['every']} steps; " \
+                    "its row is the mean of all steps." + why * (not self.work(way, step))
 
     def answer(self):
         """Prints all of it."""

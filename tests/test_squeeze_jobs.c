@@ -254,8 +254,8 @@ static void compressing_is_recorded(void **state)
     struct job j;
     double ready[MAX], sync[MAX], columns = 0, spans = 0;
     job_run(&j, 60,
-            "lockstep train %s sync=ring squeeze=topk workers=2 steps=8 "
-            "out=spans && grep compress spans/breakdown.csv && grep -c "
+            "lockstep train %s channels=256 sync=ring squeeze=topk workers=2 "
+            "steps=8 out=spans && grep compress spans/breakdown.csv && grep -c "
             "'\"compress\"' spans/trace.json",
             tiny);
     assert_ok(&j);

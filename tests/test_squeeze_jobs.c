@@ -265,7 +265,7 @@ static void compressing_is_recorded(void **state)
     for (int k = 0; k < 8; k++)
         columns += (ready[k] + sync[k]) * 1e-6;
     job_run(&j, 20,
-            "awk -F, '/^0,(exposed|wait|compress|update),/ {s += $3} "
+            "LC_ALL=C awk -F, '/^0,(exposed|wait|compress|update),/ {s += $3} "
             "END {print s}' spans/breakdown.csv");
     spans = atof(j.out);
     assert_true(spans > 0 && fabs(columns / spans - 1) < 0.01);

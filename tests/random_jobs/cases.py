@@ -66,7 +66,8 @@ class Case:
         for path in self.folder.iterdir():
             kill_all(processes(path))
         if why and keep:
-            shutil.copytree(self.folder, keep, dirs_exist_ok=True, symlinks=True)
+            shutil.copytree(self.folder, keep, dirs_exist_ok=True, symlinks=True,
+                            ignore=fifos)
         shutil.rmtree(self.folder, ignore_errors=True)
         return why
 
@@ -78,6 +79,11 @@ class Case:
         for key in "net", "stages":
             found[key] = "given" if found[key] else "none"
         return frozenset(f"{k}={v}" for k, v in found.items() if v is not None)
+
+
+def fifos(folder, names):
+    """Those of the names that are FIFOs, which mpirun leaves when it is killed."""
+    return [name for name in names if (pathlib.Path(folder) / name).is_fifo()]
 
 
 def _smaller(key, value):

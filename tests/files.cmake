@@ -63,7 +63,7 @@ foreach(test data flow group group_faults ring ring_shared rendezvous ps_policy
     endif()
     set_property(TEST ${test} APPEND PROPERTY LABELS threads)
     set_property(TEST ${test} PROPERTY ENVIRONMENT OMP_NUM_THREADS=1
-                 TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)
+                 "TSAN_OPTIONS=suppressions='${CMAKE_SOURCE_DIR}/tests/tsan.supp'")
     set_property(TEST ${test} PROPERTY TIMEOUT 900)
   endif()
 endforeach()

@@ -204,7 +204,7 @@ static void run_all(struct job *j, int servers, int (*body)(struct worker *),
 static int write_for_long(void *ctx)
 {
     const struct worker *w = ctx;
-    sleep_ns((uint64_t)(9e9 * w->job->timeout_s));
+    sleep_ns((uint64_t)(3e9 * w->job->timeout_s));
     return 0;
 }
 
@@ -227,7 +227,7 @@ static void a_busy_worker_is_waited_for(void **state)
     struct job j = {.world = 2,
                     .n = 1000,
                     .opts = "consistency=ssp:1",
-                    .timeout_s = 1};
+                    .timeout_s = 3};
     struct worker w[WORLD];
     struct servers s;
     run_all(&j, 2, write_body, w, &s);

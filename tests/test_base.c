@@ -241,6 +241,18 @@ static void half_a_file_is_removed(void **state)
     unlink(path);
 }
 
+// A stream forgets why a write failed, and the error names it all the same.
+static void a_full_disk_is_named_at_the_end(void **state)
+{
+    (void)state;
+    FILE *full = fopen("/dev/full", "w");
+    setbuf(full, NULL);
+    fputs("lost", full);
+    assert_int_equal(file_close(full, "trace"), -1);
+    assert_string_equal(fail_message(), "trace: No space left on device; try: "
+                                        "df, or out= on another disk");
+}
+
 // Nothing is written or removed through a link, and nothing waits for a FIFO.
 static void links_and_fifos_are_refused(void **state)
 {
@@ -337,6 +349,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_forbidden_folder_names_the_cause),
         cmocka_unit_test(files_are_replaced_and_locked),
         cmocka_unit_test(half_a_file_is_removed),
+        cmocka_unit_test(a_full_disk_is_named_at_the_end),
         cmocka_unit_test(links_and_fifos_are_refused),
         cmocka_unit_test(medians),
         cmocka_unit_test(processors_have_names),

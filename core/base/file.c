@@ -76,12 +76,18 @@ FILE *file_append(const char *path)
     return open_stream(path, fd, "a+");
 }
 
+int file_flush(FILE *f)
+{
+    errno = EIO;
+    if (ferror(f))
+        putc('\n', f); // the cause of an earlier failure is lost: meet it again
+    return fflush(f) || ferror(f) ? -1 : 0;
+}
+
 int file_close(FILE *f, const char *path)
 {
-    bool bad = ferror(f); // its cause may be forgotten
-    if (fclose(f))
-        return fail("%s: %s", path, strerror(errno));
-    return bad ? fail("%s: not all of it could be written; try: df", path) : 0;
+    int rc = file_flush(f) ? fail("%s: %s", path, strerror(errno)) : 0;
+    return fclose(f) && !rc ? fail("%s: %s", path, strerror(errno)) : rc;
 }
 
 bool file_line(char *line, int size, FILE *f)

@@ -24,9 +24,13 @@ FILE *file_open_here(const char *path);
 FILE *file_create(const char *path);
 FILE *file_append(const char *path);
 
+// Writes what the stream still holds. 0, or -1 with errno if that failed, or an
+// earlier write did: fflush() and fclose() alone do not say so. Then a line end
+// may stand behind what was written.
+int file_flush(FILE *f);
+
 // Closes a file that was written. `path` is its name in errors. 0, or -1 after
-// fail() if not all of it could be written: fclose() alone does not say so if
-// an earlier write failed.
+// fail() if not all of it could be written.
 int file_close(FILE *f, const char *path);
 
 // Reads the next line as fgets() does. Returns false at the end, and at a zero

@@ -1,6 +1,7 @@
 // std_streams.c - standard input, output and error of a program.
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +11,7 @@
 
 static void end_output(void)
 {
-    errno = EIO;
-    if (ferror(stdout))
-        putchar('\n'); // an earlier write's cause is lost, so ask again
-    if (!fflush(stdout) && !ferror(stdout))
+    if (!file_flush(stdout))
         return;
     log_error("stdout: %s", strerror(errno));
     _exit(1);

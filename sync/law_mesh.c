@@ -105,7 +105,8 @@ static double share(int n, int of, int k)
 // of: of these no number travels.
 static double stays(const struct law_mesh *m)
 {
-    int heads = m->heads / m->slices, more = m->heads % m->slices;
+    int heads = m->heads / m->slices;
+    int more = m->heads % m->slices; // slices that have one head more
     double sum = 0;
     for (int w = 0; w < m->pieces; w++) {
         int k = w % m->up;

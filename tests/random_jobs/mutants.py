@@ -52,7 +52,8 @@ MUTANTS = {
         ("ps_server/async.c", "h->value = (double)(p->clock - k->n);",
          "h->value = (double)(p->clock - 0 * k->n);")]),
     "full-unseen": ("rows that could not be written count as merged", [
-        ("core/base/file.c", "    return bad ?", "    return bad && !path ?")]),
+        ("core/base/file.c", "file_flush(f) ?", "file_flush(f) && !path ?"),
+        ("core/base/file.c", "return fclose(f) && !rc ?", "return fclose(f) && !path ?")]),
     "verify-while-elastic": ("D8: verify= compares with a dead worker", [
         ("core/config/check_run.c", "if (r->verify && set->elastic)",
          "if (r->verify < 0 && set->elastic)")]),

@@ -70,11 +70,14 @@ class Job(subprocess.Popen):
                              stdin=subprocess.DEVNULL, start_new_session=True, env=env)
 
     def _look(self):
-        """Finds the folders in /dev/shm."""
+        """Finds the folders in /dev/shm. A launcher also opens those of other jobs, to
+        see whether they are locked."""
+        at = pathlib.Path(f"/proc/{self.pid}")
         try:
-            for name in os.listdir(f"/proc/{self.pid}/fd"):
-                path = os.readlink(f"/proc/{self.pid}/fd/{name}")
-                if path.startswith("/dev/shm/lockstep-"):
+            for name in os.listdir(at / "fd"):
+                path = os.readlink(at / "fd" / name)
+                if path.startswith("/dev/shm/lockstep-") and \
+                        "\nlock:" in (at / "fdinfo" / name).read_text(encoding="utf-8"):
                     self.shared.add(path.removesuffix(" (deleted)"))
         except OSError:  # it has ended, or has closed one
             pass

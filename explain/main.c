@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
+#include "config/suggest.h"
 #include "config/value.h"
 #include "optim/rule.h"
 #include "textbook/schedule.h"
@@ -89,10 +90,15 @@ static int tell_verb(struct story *s, const char *name,
         return fail("explain %s: our ring cannot do it; try: "
                     "algorithm=linear, or tree",
                     name);
-    return fail(
-        "explain %.60s: neither the folder of a run nor an exchange that "
-        "can be explained; try: lockstep explain --help",
-        name);
+    char nearest[SUGGEST_TEXT];
+    int ways = 0;
+    while (backend_names[ways])
+        ways++;
+    return fail("explain %.60s: neither the folder of a run nor an exchange "
+                "that can be explained%s; try: lockstep explain --help",
+                name,
+                suggest_text(nearest, "; nearest: ", name, backend_names,
+                             ways));
 }
 
 static int tell(struct story *s, const char *name, const struct question *q)

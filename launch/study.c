@@ -166,6 +166,6 @@ const struct command command_completion = {
 
 const struct command command_explain = {
     .name = "explain",
-    .words = "RUN [RUN ..] | WAY [KEY=..]",
+    .words = "RUN .. | WAY [KEY=..]",
     .help = "write a page that plays one step, or one exchange",
     .least = 1};

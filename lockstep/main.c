@@ -32,7 +32,7 @@ static int help(FILE *f)
     for (int i = 0; i < NCOMMANDS; i++) {
         const struct command *c = commands[i];
         if (c->help)
-            fprintf(f, "  lockstep %-8s %-26s %s\n", c->name, c->words,
+            fprintf(f, "  lockstep %-10s %-25s %s\n", c->name, c->words,
                     c->help);
     }
     fprintf(f, "\n  lockstep COMMAND --help says more. To begin: lockstep "

@@ -95,7 +95,7 @@ static void a_refused_run_keeps_the_earlier_one(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"sync=ring workers=2", "holds another run; try: another out="},
+        {"sync=ring workers=2", "holds a run; try: another out="},
         {"resume=auto", "left no checkpoint"},
         {"sync=dps workers=2 resume=auto", "left no checkpoint"},
     };

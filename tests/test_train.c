@@ -153,7 +153,7 @@ static void resumes_to_the_bit(void **state)
 
     job_run(&j, 60, "trainer %s steps=60 out=whole", tiny);
     assert_int_equal(j.status, 1);
-    assert_non_null(strstr(j.out, "holds another run"));
+    assert_non_null(strstr(j.out, "holds a run"));
     job_run(&j, 60, "trainer %s steps=60 channels=64 resume=auto out=parts",
             tiny);
     assert_int_equal(j.status, 1);

@@ -12,8 +12,8 @@ struct step_row;
 // the folder to the checkpoint `folder` (state_rewind()) and write run.json. If
 // an elastic job has lost worker 0, the first worker that is there does both.
 // Worker 0 rewinds before any call returns, so that any worker may save. It is
-// an error if the folder holds another run, unless this run resumes it. Does
-// nothing if out= is empty. All workers call it. Returns 0, or -1 after fail().
+// an error if the folder holds a run, unless this run resumes it. Does nothing
+// if out= is empty. All workers call it. Returns 0, or -1 after fail().
 int record_begin(struct trainer *t, const char *folder, int argc,
                  char *const *argv);
 

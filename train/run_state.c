@@ -261,8 +261,10 @@ static int same_model(const struct trainer *t, const cJSON *j,
         if (get_number(j, folder, fields[i].key, &have))
             return -1;
         if (have != fields[i].want)
-            return fail("%s: was trained with %s=%.0f, this run has %d", folder,
-                        fields[i].key, have, fields[i].want);
+            return fail("%s: was trained with %s=%.0f, this run has %d; try: "
+                        "%s=%.0f",
+                        folder, fields[i].key, have, fields[i].want,
+                        fields[i].key, have);
     }
     return 0;
 }

@@ -138,7 +138,7 @@ int config_check_out(const struct run *r)
 {
     bool run = out_has(r, "run.json"), latest = out_has(r, "latest");
     if (run && !*r->resume)
-        return fail("out=%s: holds another run; try: %sanother out=", r->out,
+        return fail("out=%s: holds a run; try: %sanother out=", r->out,
                     latest ? "resume=auto to go on with it, or " : "");
     if (run && out_has(r, "summary.json") && !latest &&
         !strcmp(r->resume, "auto"))

@@ -30,7 +30,7 @@ static int map_open(struct file *f, int fd, const char *key, const char *path)
         return fail("%s=%s: not a regular file; try: copy it into one", key,
                     path);
     if (st.st_size == 0)
-        return fail("%s=%s: the file is empty", key, path);
+        return fail("%s=%s: the file is empty; try: a text", key, path);
     size_t bytes = (size_t)st.st_size;
     void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)

@@ -89,12 +89,12 @@ def estimate(name, run, batch):
     for part, unit, amount in _parts(run, batch):
         seconds = [amount / rate for rate in gpu["rates"][unit]]
         best, worst = best + seconds[0], worst + seconds[1]
-        print(f"{part:<34} {amount / UNITS[unit][1]:6.3g} {UNITS[unit][0]:<8} "
+        print(f"{part:<32} {amount / UNITS[unit][1]:8.3g} {UNITS[unit][0]:<8} "
               f"{seconds[0] * 1e3:5.2f} {seconds[1] * 1e3:8.2f}")
     flop = 6 * run["params"] + 12 * run["layers"] * run["channels"] * run["context"]
     print(f"{'sum':<34} {'':>15} {best * 1e3:5.1f} {worst * 1e3:8.1f}\n"
-          f"{'tokens/s':<34} {'':>15} {tokens / best * 1e-3:4.3g}k "
-          f"{tokens / worst * 1e-3:7.3g}k\n"
+          f"{'tokens/s':<34} {'':>15} {tokens / best * 1e-3:4.0f}k "
+          f"{tokens / worst * 1e-3:7.0f}k\n"
           f"{'MFU':<34} {'':>15} {100 * flop * tokens / best / gpu['peak']:4.0f}% "
           f"{100 * flop * tokens / worst / gpu['peak']:7.0f}%\n")
     return (best + worst) / 2 * 1e3

@@ -85,7 +85,7 @@ class Study:
             self.experiment = self._alone()
         else:
             why = "neither an experiment nor a run; it has no command.txt and no run.json" \
-                if os.path.lexists(self.out) else "no such folder"
+                if os.path.lexists(self.out) else "no such folder; try: what out= names"
             inside = os.path.join(self.out, "r1")  # of one repeat of a cell
             hint = f"; try: {visible(inside)}" if os.path.lexists(inside) else ""
             raise Error(f"{visible(self.out)}: {why}{hint}")

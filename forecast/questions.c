@@ -102,7 +102,13 @@ static int about_memory(struct forecasts *f, int n, char **words, cJSON *out)
 {
     struct run r = f->run;
     struct sizes sizes;
-    if (config_parse(&r, n, words) || sizes_mesh(&r, &sizes))
+    if (config_parse(&r, n, words))
+        return -1;
+    if (shape_check(&r)) { // as training does
+        cJSON_AddStringToObject(out, "refused", fail_message());
+        return 0;
+    }
+    if (sizes_mesh(&r, &sizes))
         return -1;
     answers_memory(out, "worker", &sizes.worker);
     answers_memory(out, "server", &sizes.server);

@@ -57,7 +57,7 @@ static int explain(const struct command *c, FILE *f)
 static int refuse_option(const struct command *c, const char *word)
 {
     const char *setting = word + strspn(word, "-");
-    if (strchr(setting, '='))
+    if (strchr(setting, '=') && strncmp(setting, "help=", 5) != 0)
         return fail("%s %.60s: settings have no dashes; try: %.60s", c->name,
                     word, setting);
     return fail("%s %.60s: no such option; try: lockstep %s --help", c->name,

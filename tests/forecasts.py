@@ -210,6 +210,12 @@ def training_takes_them():
         assert [row["wire"] for row in rows(said)] == wires, said
     said = say(*asked, "mesh=dp4,tp2", status=1)
     assert "sync=zero: slices (tp) of unequal length and 4 replicas" in said, said
+    fit = ["fit", "memory=2gb", "model=nano", "heads=3", "channels=48"]
+    for mesh, shown in ("tp2,dp2", True), ("tp2,dp4", False):
+        said = say(*fit, f"mesh={mesh}")
+        assert "\nring+seq " in said and ("\nzero " in said) == shown, said
+    said = say(*fit, "mesh=tp2,dp4", "sync=zero", status=1)
+    assert "sync=zero: slices (tp) of unequal length and 4 replicas" in said, said
     asked = [*asked[:4], "offload=disk", "disk=5e9"]
     for form in "workers=4", "mesh=dp4":
         said = say(*asked, "device=h100", form)

@@ -53,6 +53,8 @@ static void help_lists_the_commands(void **state)
     job_run(&j, 20, "lockstep train --steps=5");
     assert_status(&j, 1);
     assert_prints(&j, "settings have no dashes; try: steps=5");
+    job_run(&j, 20, "lockstep train --help=lr");
+    assert_prints(&j, "no such option; try: lockstep train --help");
 }
 
 // These commands explain themselves with --help at any place (bench only at the

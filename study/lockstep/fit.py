@@ -157,12 +157,18 @@ class Question:
 
     def divided_rows(self, name, way, mesh, shard=1):
         """The rows of a way on a mesh: of each way to divide tokens, and each place of the
-        state."""
+        state; without those that training would refuse, unless sync= asked for them."""
         for sequence, over, at in itertools.product(
                 *divided(self.run, mesh_of(mesh)), self.places(way)):
-            yield from self.row(name + marks(sequence, over) + "+disk" * (at == "disk"), [
+            settings = [
                 f"mesh={mesh}", f"sync={way['name']}", f"shard={shard}",
-                f"tp_sequence={sequence}", f"attention_over={over}", f"offload={at}"])
+                f"tp_sequence={sequence}", f"attention_over={over}", f"offload={at}"]
+            refused = self.measure(settings, 1, 0).get("refused")
+            if not refused:
+                yield from self.row(
+                    name + marks(sequence, over) + "+disk" * (at == "disk"), settings)
+            elif self.values["sync"] or not self.mesh:
+                raise Error(refused)
 
     def rows(self, way, workers):
         """The rows of a backend: of each value of shard= that it has."""

@@ -162,12 +162,17 @@ void peers_goodbye(struct server *s, int rank)
     server_check_done(s);
 }
 
+static void say_busy(struct server *s, int but)
+{
+    for (int r = 0; r < s->job.world; r++)
+        if (r != but && s->peers[r].alive)
+            server_send(s, r, (struct ps_head){.kind = PS_BUSY}, NULL, 0);
+}
+
 void peers_busy(struct server *s, int rank)
 {
     s->peers[rank].busy_ns = now_ns();
-    for (int r = 0; r < s->job.world; r++)
-        if (r != rank && s->peers[r].alive)
-            server_send(s, r, (struct ps_head){.kind = PS_BUSY}, NULL, 0);
+    say_busy(s, rank);
 }
 
 // ---- time passes
@@ -224,6 +229,16 @@ static void await_first(struct server *s, uint64_t now)
                     s->config.timeout_s);
 }
 
+// Behind a slow link the rows of all workers may take longer than the deadline.
+// As long as some come, workers are told that others are at work.
+static void tell_to_wait(struct server *s, uint64_t now)
+{
+    if (s->row_ns < s->told_ns || now - s->told_ns < server_patience_ns(s) / 4)
+        return;
+    s->told_ns = now;
+    say_busy(s, -1);
+}
+
 void peers_tick(struct server *s, bool drained)
 {
     uint64_t now = now_ns();
@@ -233,6 +248,8 @@ void peers_tick(struct server *s, bool drained)
     ping(s, now);
     if (s->failed || s->done)
         return;
+    if (s->row_ns > 0)
+        tell_to_wait(s, now);
     if (!s->described)
         await_first(s, now);
     else if (!s->running)

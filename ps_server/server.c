@@ -66,6 +66,8 @@ static int message(struct server *s, int rank, const struct ps_head *h,
     if (h->kind != PS_BYE && !s->running)
         return fail("%s before all workers are here", ps_kind_name(h->kind));
     rendezvous_heard(s->rendezvous, rank);
+    if (h->kind == PS_SET || h->kind == PS_PUSH)
+        s->row_ns = now_ns();
     if (h->kind == PS_STEP || h->kind == PS_PUSH || h->kind == PS_CLAIM) {
         s->begun = true;
         rendezvous_back(s->rendezvous, rank);

@@ -112,7 +112,8 @@ struct server {
     char why[512];
     atomic_bool stop; // announces nothing else
 
-    uint64_t heard_ns; // of the last message, or of the start
+    uint64_t heard_ns;        // of the last message, or of the start
+    uint64_t row_ns, told_ns; // of the last row that came; of tell_to_wait()
     uint64_t said_ns, pinged_ns, hello_ns;
     // Payload to and from all workers, except one that is beside this server.
     uint64_t served_out, served_in;

@@ -65,7 +65,8 @@ enum ps_kind {
     PS_CLOCK, // worker: version 0 asks for the server's time, else version is
               // the zero of traces. Server: version is its time, round its host
     PS_BUSY,  // worker: it works for longer than the deadline, but lives.
-              // Server: tells the other workers, who may wait for that one
+              // Server: tells the other workers, who may wait for that one;
+              // and all, while rows of some still come
     PS_KINDS
 };
 

@@ -234,6 +234,38 @@ static void a_busy_worker_is_waited_for(void **state)
     servers_close(&s);
 }
 
+// ---- rows that take longer than the deadline, as behind a slow link
+
+static int trickle_body(struct worker *w)
+{
+    struct sync_out out;
+    uint64_t deadline = (uint64_t)(1e9 * w->job->timeout_s);
+    if (w->rank == 0)
+        sleep_ns(deadline / 5 * 8);
+    for (int b = 0; w->rank == 2 && b < w->sync_job.nbuckets; b++) {
+        if (sync_ready(w->sync, b))
+            return -1;
+        sleep_ns(deadline / 2);
+    }
+    struct sync_in in = {.step = 1, .lr = 1, .grad_scale = 1.0f / 3};
+    return w->rank == 2 ? sync_step(w->sync, &in, &out)
+                        : worker_step(w, 1, &out);
+}
+
+// Worker 1 has no answer before worker 0 pushes, but rows of worker 2 come.
+static void slow_rows_are_waited_for(void **state)
+{
+    (void)state;
+    struct job j = {.world = 3,
+                    .n = 1000,
+                    .opts = "consistency=bsp",
+                    .timeout_s = 3};
+    struct worker w[WORLD];
+    struct servers s;
+    run_all(&j, 1, trickle_body, w, &s);
+    servers_close(&s);
+}
+
 // ---- ssp: no worker is more than K steps ahead of another
 
 enum { SSP_STEPS = 2500 }; // of each worker
@@ -419,6 +451,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_busy_worker_is_waited_for),
+        cmocka_unit_test(slow_rows_are_waited_for),
         cmocka_unit_test(ssp_bounds_the_distance_of_workers),
         cmocka_unit_test(asp_has_the_expected_lag),
         cmocka_unit_test(an_overflow_skips_only_its_push),

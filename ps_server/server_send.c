@@ -113,8 +113,13 @@ void server_lost(struct server *s, int rank, const char *why)
     if (!p->alive)
         return;
     p->alive = p->pull.waiting = false;
-    if (!s->job.elastic || !s->running) {
+    if (!s->job.elastic) {
         server_fail(s, "worker rank %d is gone: %s", rank, why);
+        return;
+    }
+    if (!s->running) { // it is like one that has not come yet
+        log_line("server %d: worker rank %d is gone (%s); waiting for another",
+                 s->job.index, rank, why);
         return;
     }
     log_line("server %d: worker rank %d is gone (%s); going on without it",

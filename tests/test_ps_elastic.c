@@ -179,8 +179,8 @@ static void push(int rank, uint64_t round, uint32_t epoch, float x)
 
 // ---- what the server answers
 
-static void begin_rows(int world, int servers, int rows,
-                       enum consistency consistency)
+static void describe(int world, int servers, int rows,
+                     enum consistency consistency)
 {
     memset(&fake, 0, sizeof fake);
     job = (struct ps_job){.world = world,
@@ -191,6 +191,12 @@ static void begin_rows(int world, int servers, int rows,
                           .elastic = true,
                           .timeout_s = 60,
                           .optim = {.kind = OPTIM_SGD}};
+}
+
+static void begin_rows(int world, int servers, int rows,
+                       enum consistency consistency)
+{
+    describe(world, servers, rows, consistency);
     for (int r = 0; r < world; r++)
         hello(r);
 }
@@ -236,6 +242,23 @@ static int count(int rank, enum ps_kind kind)
 }
 
 // ---- bsp
+
+// A worker dies before the others are here. It is waited for as before.
+static void one_may_die_before_all_are_here(void **state)
+{
+    (void)state;
+    describe(2, 1, 1, CONSISTENCY_BSP);
+    hello(1);
+    dies(1);
+    hello(0);
+    hello(1);
+    set_params();
+    push(0, 1, 0, 1);
+    push(1, 1, 0, 1);
+    serve();
+    assert_int_equal(count(0, PS_WELCOME), 1);
+    assert_int_equal(last(1, PS_RESULT)->result.used, 2);
+}
 
 // Worker 0 dies before it has set the parameters. When it is back, the job
 // begins with it.
@@ -448,6 +471,7 @@ static void skipped_steps_are_no_updates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_may_die_before_all_are_here),
         cmocka_unit_test(worker_0_may_die_before_the_beginning),
         cmocka_unit_test(worker_0_may_die_while_it_sets),
         cmocka_unit_test(one_that_joins_learns_the_epoch),

@@ -29,6 +29,8 @@ int vectors_set(struct server *s, int rank, const struct ps_head *h,
                           : NULL;
     if (store_set(s->store, h->what, (int)h->row, data, residual))
         return -1;
+    if (s->store->sets[PS_PARAMS])
+        rendezvous_begun(s->rendezvous);
     struct ps_head credit = {.kind = PS_CREDIT, .row = h->row};
     server_send(s, rank, credit, NULL, 0);
     vectors_serve(s);

@@ -2,12 +2,14 @@
 // writes a large model: it takes SLOW_DISK_S seconds, or 6. SLOW_DISK_FILE is
 // (a part of) the name of another file that is slow instead. A rename() to a
 // name with SLOW_RENAME in it is as slow, and first makes the file `renaming`
-// in the present folder. Tests preload it.
+// in the present folder. With SLOW_FLOCK flock() is, and makes `holding`. Tests
+// preload it.
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,13 +23,24 @@ static void wait_as_long_as_asked(void)
     nanosleep(&t, NULL);
 }
 
+static void say_and_wait(const char *file)
+{
+    close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    wait_as_long_as_asked();
+}
+
+int flock(int fd, int operation)
+{
+    if (getenv("SLOW_FLOCK"))
+        say_and_wait("holding");
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
 int rename(const char *old, const char *new)
 {
     const char *slow = getenv("SLOW_RENAME");
-    if (slow && strstr(new, slow)) {
-        close(open("renaming", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-        wait_as_long_as_asked();
-    }
+    if (slow && strstr(new, slow))
+        say_and_wait("renaming");
     return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 

@@ -213,6 +213,34 @@ static void worker_0_may_die_while_it_rewinds(void **state)
                       "checkpoint-5 checkpoint-8.aside-1 checkpoint-10\n");
 }
 
+// Worker 0 dies while it still looks for the checkpoint with which the run goes
+// on. The other one waits until it is back, since nobody else can say so.
+static void worker_0_may_die_before_it_says_where_the_run_begins(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 90,
+            "rm -rf where e.txt holding; lockstep train %s sync=sps workers=2 "
+            "steps=4 elastic=1 eval=0 save=4 out=where && cp '" SLOW_DISK
+            "' slow.so; timeout 80 ps_server bind=tcp://127.0.0.1:0 elastic=1 "
+            "timeout=30 > e.txt 2> said.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.02; done; "
+            "w='%s steps=8 sync=sps world=2 elastic=1 eval=0 save=4 "
+            "resume=auto out=where'; "
+            "w=\"$w servers=$(sed -n 's/@endpoint //p' e.txt)\"; "
+            "trainer $w rank=1 & b=$!; "
+            "LD_PRELOAD=./slow.so SLOW_DISK_S=60 SLOW_FLOCK=1 "
+            "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+            "trainer $w rank=0 & a=$!; until [ -e holding ]; do "
+            "kill -0 $a || exit 1; sleep 0.02; done; kill -KILL $a; "
+            "until grep -q 'rank 0 is gone' said.txt; do "
+            "kill -0 $b || exit 1; sleep 0.02; done; trainer $w rank=0 & a=$!; "
+            "wait $a; ra=$?; wait $b; rb=$?; wait; echo ended $ra $rb",
+            tiny, tiny);
+    assert_prints(&j, "ended 0 0\n");
+    assert_true(job_has("where/checkpoint-8"));
+}
+
 // No worker can save, so one after the other ends. The job says why.
 static void the_cause_of_a_loss_is_named(void **state)
 {
@@ -418,6 +446,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(who_came_back_saves_alone),
         cmocka_unit_test(workers_take_turns_to_save),
         cmocka_unit_test(worker_0_may_die_while_it_rewinds),
+        cmocka_unit_test(worker_0_may_die_before_it_says_where_the_run_begins),
         cmocka_unit_test(the_cause_of_a_loss_is_named),
         cmocka_unit_test(worker_0_may_end_before_the_first_step),
         cmocka_unit_test(any_worker_saves),

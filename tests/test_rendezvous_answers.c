@@ -178,6 +178,71 @@ static void elastic_workers_that_train_again_are_waited_for(void **state)
     rendezvous_close(&h);
 }
 
+// Nobody else says where the run begins. So a worker 0 that dies before it has
+// set the parameters is waited for until it is back. Later the others go on
+// without it.
+static void worker_0_is_waited_for_until_the_job_has_begun(void **state)
+{
+    (void)state;
+    struct rendezvous *h;
+    struct inbox in[8] = {0};
+    assert_int_equal(rendezvous_open(&h, collect, in), 0);
+    rendezvous_set_elastic(h, true);
+    for (uint8_t r = 0; r < 3; r++)
+        assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 0, 10 + r), 0);
+    for (uint8_t r = 1; r < 3; r++)
+        assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 1, 20 + r), 0);
+    rendezvous_lost(h, 0);
+    assert_int_equal(in[1].count, 1);
+    for (uint8_t k = 0; k < 2; k++) // worker 0 again
+        assert_int_equal(say(h, 5, RENDEZVOUS_GIVE, 0, k, 20), 0);
+    assert_memory_equal(in[1].data, ((uint8_t[]){20, 21, 22}), 3);
+    rendezvous_begun(h);
+    for (uint8_t r = 1; r < 3; r++)
+        assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 2, 30 + r), 0);
+    rendezvous_lost(h, 0);
+    assert_memory_equal(in[1].data, ((uint8_t[]){0, 31, 32}), 3);
+    rendezvous_close(&h);
+}
+
+// Calls tick() until one more answer has come to this peer.
+static void await_answer(struct rendezvous *h, const struct inbox *in)
+{
+    int before = in->count;
+    for (uint64_t end = now_ns() + 20000000000;
+         in->count == before && now_ns() < end;) {
+        rendezvous_tick(h);
+        sleep_ns(10000000);
+    }
+    assert_int_equal(in->count, before + 1);
+}
+
+// Worker 2 was stopped for so long that it comes after the deadline. In an
+// elastic job that has begun, the others have gone on by then, and it catches
+// up. Before that, no worker can do without another one.
+static void who_is_silent_for_too_long_is_left_out(void **state)
+{
+    (void)state;
+    struct rendezvous *h;
+    struct inbox in[8] = {0};
+    assert_int_equal(rendezvous_open(&h, collect, in), 0);
+    rendezvous_set_elastic(h, true);
+    for (int begun = 0; begun < 2; begun++) {
+        for (uint8_t r = 0; r < 2; r++)
+            assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 0, 10 + r), 0);
+        await_answer(h, &in[1]);
+        assert_int_equal(in[1].head.kind,
+                         begun ? RENDEZVOUS_ALL : RENDEZVOUS_ERROR);
+        rendezvous_begun(h);
+    }
+    assert_int_equal(say(h, 2, RENDEZVOUS_GIVE, 2, 0, 12), 0);
+    assert_memory_equal(in[2].data, ((uint8_t[]){10, 11, 0}), 3);
+    for (uint8_t r = 3; r-- > 0;)
+        assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 1, 20 + r), 0);
+    assert_memory_equal(in[2].data, ((uint8_t[]){20, 21, 22}), 3);
+    rendezvous_close(&h);
+}
+
 static void malformed_messages_are_refused(void **state)
 {
     (void)state;
@@ -217,6 +282,8 @@ int main(void)
         cmocka_unit_test(elastic_exchanges_leave_out_the_dead),
         cmocka_unit_test(elastic_workers_may_come_again_early),
         cmocka_unit_test(elastic_workers_that_train_again_are_waited_for),
+        cmocka_unit_test(worker_0_is_waited_for_until_the_job_has_begun),
+        cmocka_unit_test(who_is_silent_for_too_long_is_left_out),
         cmocka_unit_test(malformed_messages_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -403,10 +403,8 @@ int state_find(struct trainer *t, char folder[STATE_FOLDER], int *held)
     }
     if (cluster_bcast(t->cluster, &a, sizeof a))
         return -1;
-    if (!a.found) // elastic: a dead worker's answer is empty
-        return fail("%s", *a.text ? a.text
-                                  : "worker 0 died before it said where the "
-                                    "run begins");
+    if (!a.found)
+        return fail("%s", a.text);
     t->step = a.place.step;
     t->updates = a.place.updates;
     t->position = a.place.position;

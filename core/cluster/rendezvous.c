@@ -37,7 +37,7 @@ struct past {
 struct rendezvous {
     rendezvous_send *send;
     void *ctx;
-    bool elastic;
+    bool elastic, begun;
     int refusals;
     int world; // 0 before the first message
     struct member *members;
@@ -165,6 +165,11 @@ void rendezvous_set_elastic(struct rendezvous *h, bool elastic)
     h->elastic = elastic;
 }
 
+void rendezvous_begun(struct rendezvous *h)
+{
+    h->begun = true;
+}
+
 // Keeps the pieces of the finished exchange, up to REMEMBERED bytes in all. It
 // does so in every job, since the server learns only after the first exchanges
 // whether a job is elastic.
@@ -203,10 +208,17 @@ static void finish(struct rendezvous *h)
     h->exchange++;
 }
 
+// Whether the present exchange waits for the piece of a rank.
+static bool is_missing(const struct rendezvous *h, int r)
+{
+    const struct member *m = &h->members[r];
+    return !m->given && (!m->lost || (r == 0 && !h->begun));
+}
+
 static void finish_if_all(struct rendezvous *h)
 {
     for (int r = 0; r < h->world; r++)
-        if (!h->members[r].given && !h->members[r].lost)
+        if (is_missing(h, r))
             return;
     if (h->all)
         finish(h);
@@ -335,7 +347,7 @@ static int list_missing(const struct rendezvous *h, char *out, size_t size)
     out[0] = '\0';
     for (int r = 0; r < h->world; r++) {
         const struct member *m = &h->members[r];
-        if (m->given || m->lost)
+        if (!is_missing(h, r))
             continue;
         missing++;
         int n = snprintf(out + at, size - at, "%srank %d%s", at ? ", " : "", r,
@@ -375,7 +387,7 @@ static uint64_t silent_since(const struct rendezvous *h)
     uint64_t since = h->began_ns;
     for (int r = 0; r < h->world; r++) {
         const struct member *m = &h->members[r];
-        if (!m->given && !m->lost && m->heard_ns > since)
+        if (is_missing(h, r) && m->heard_ns > since)
             since = m->heard_ns;
     }
     return since;
@@ -392,6 +404,19 @@ static void tell_to_wait(struct rendezvous *h, uint64_t now)
             reply(h, &h->members[r].peer, RENDEZVOUS_WAIT, h->exchange, "", 0);
 }
 
+// An elastic job that has begun goes on without those that are silent. They
+// may come later: to a process that was stopped, the kernel sends again only
+// after a wait that doubles. Returns whether it does.
+static bool leave_out_silent(struct rendezvous *h)
+{
+    if (!h->elastic || !h->begun)
+        return false;
+    for (int r = 0; r < h->world; r++)
+        h->members[r].lost |= !h->members[r].given;
+    finish_if_all(h);
+    return true;
+}
+
 void rendezvous_tick(struct rendezvous *h)
 {
     h->refusals -= h->refusals > 0;
@@ -406,7 +431,10 @@ void rendezvous_tick(struct rendezvous *h)
         snprintf(why, sizeof why,
                  "%d of %d workers did not come within %.3g s: %s", missing,
                  h->world, most, who);
-        rendezvous_abort(h, why);
+        if (leave_out_silent(h))
+            log_line("%s; going on without", why);
+        else
+            rendezvous_abort(h, why);
         return;
     }
     if (since > h->began_ns)

@@ -9,7 +9,8 @@
 //
 // The rendezvous of an elastic job goes on without workers that died: their
 // pieces are zero. It keeps past exchanges, so that a worker that joins later
-// can receive them.
+// can receive them. Only worker 0 is waited for until the others know from it
+// where the run begins.
 
 #pragma once
 
@@ -71,6 +72,10 @@ void rendezvous_close(struct rendezvous **h);
 // Whether the job is elastic; at first it is not.
 void rendezvous_set_elastic(struct rendezvous *h, bool elastic);
 
+// Worker 0 has set the parameters. From now on an elastic job goes on without
+// it, too.
+void rendezvous_begun(struct rendezvous *h);
+
 // Takes a message from a peer. -1 after fail() if it makes no sense. Then the
 // peer gets an error reply, and the server goes on.
 int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
@@ -86,9 +91,10 @@ void rendezvous_heard(struct rendezvous *h, int rank);
 void rendezvous_back(struct rendezvous *h, int rank);
 
 // To be called about ten times a second. It logs every 5 s which ranks are
-// missing. When nothing was heard of them for nine tenths of the timeout, it
-// ends the present exchange with an error, which so comes before the workers'
-// own error. As long as they are heard of, it tells the others to wait.
+// missing. When nothing was heard of them for nine tenths of the timeout, an
+// elastic job that has begun goes on without them. In other jobs the present
+// exchange ends with an error, which so comes before the workers' own error. As
+// long as they are heard of, it tells the others to wait.
 void rendezvous_tick(struct rendezvous *h);
 
 // A worker has died. An elastic job goes on without it. In other jobs, if an

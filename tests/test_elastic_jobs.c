@@ -50,12 +50,12 @@ static void nothing_is_left_after_the_last_step(void **state)
     struct job j;
     for (int back = 0; back < 2; back++) {
         job_run(&j, 90,
-                "rm -rf late e.txt; for i in 1 2 3 4 5 6 7 8 9 10; do "
+                "rm -rf late e.txt; for i in $(seq 40); do "
                 "cat text.txt; done > big.txt; timeout 80 ps_server "
                 "bind=tcp://127.0.0.1:0 timeout=30 > e.txt 2> said.txt & "
                 "until grep -q @endpoint e.txt; do sleep 0.02; done; "
                 "w='%s steps=20 sync=sps world=2 elastic=1 eval=20 save=20 "
-                "eval_batches=20000 data=big.txt val_fraction=0.9 out=late'; "
+                "eval_batches=80000 data=big.txt val_fraction=0.9 out=late'; "
                 "w=\"$w servers=$(sed -n 's/@endpoint //p' "
                 "e.txt)\"; back=%d; other=%d; "
                 "trainer $w rank=$other & a=$!; "

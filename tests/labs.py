@@ -46,19 +46,28 @@ def at_once(judge, items):
         return sum(pool.map(judge, items), [])
 
 
-def judge_fast(judge, *words):
-    """The complaints of judge() if students' files are compiled without optimization, but
-    with all sanitizers, which takes half as long. If there are any, and in a long test,
-    files are compiled as for students."""
+def judge_fast(judge, more, *words):
+    """The complaints of judge() if students' files are compiled with `more` words, with
+    all sanitizers, and linked by gold if it is there. If there are any, and in a long
+    test, files are compiled and linked as for students, which takes up to twice as long."""
     if os.environ.get("LOCKSTEP_LONG"):
         return judge(*words)
     limited = build.compile_limited
-    build.compile_limited = lambda words, folder: limited([*words, "-O0"], folder)
+    fast = more + ["-fuse-ld=gold"] * bool(shutil.which("ld.gold"))
+    build.compile_limited = lambda words, folder: limited([*words, *fast], folder)
     try:
         complaints = judge(*words)
     finally:
         build.compile_limited = limited
     return complaints and judge(*words)
+
+
+class VariantBuilder(build.Builder):
+    """Compiles grade.c, which each variant needs anew, without optimization."""
+
+    def compile_once(self, name, files, flags, own, others=None):
+        quick = flags + ["-O0"] * name.startswith("lab-")
+        return super().compile_once(name, files, quick, own, others)
 
 
 def points_in_handout(text):
@@ -217,12 +226,15 @@ def judge_lab(number, out):
         right += [path] if path not in right else []
         wrong[file] = [(mutant, path) for mutant in found]
     complaints += at_once(functools.partial(judge_right, builder, tests), right)
-    complaints += at_once(functools.partial(judge_fast, judge_mutant, builder, tests),
+    complaints += at_once(functools.partial(judge_fast, judge_mutant, ["-O0"], builder,
+                                         tests),
                           wrong["mutants.txt"] + wrong["unseen.txt"][1:])
     complaints += judge_unseen(its, out, wrong["unseen.txt"][0])
     hidden = its.folder / "hidden.txt"
     if hidden.exists():
-        complaints += at_once(functools.partial(judge_fast, judge_hidden, builder, tests),
+        # they run long, so that optimization takes less time than it saves
+        complaints += at_once(functools.partial(judge_fast, judge_hidden, [], builder,
+                                                tests),
                               [(mutant, right[0])
                                for mutant in changes.read(hidden, changes.MUTANT)])
     if not complaints:
@@ -358,7 +370,7 @@ def judge_variant(builder, chosen, opened, folder):
     top = pathlib.Path(folder)
     (top / "labs").mkdir()
     export.write_term(TOP / "labs/term.h", top / "labs/term.h", "any", chosen)
-    builder = build.Builder(its, builder.out, top)
+    builder = VariantBuilder(its, builder.out, top)
     try:
         about = its.about(builder)
         for change in chosen:
@@ -487,7 +499,8 @@ def judge_exports(out):
     complaints = [*judge_choices(), *judge_draws(), *judge_references()]
     builder = build.Builder(lab.find("4"), out)
     builder.judge(), builder.around()
-    complaints += at_once(functools.partial(judge_fast, judge_variants, out), lab.every())
+    complaints += at_once(functools.partial(judge_fast, judge_variants, ["-O0"], out),
+                          lab.every())
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder) / "tree"
         export.export("F26", tree, lab.every())

@@ -250,7 +250,8 @@ class Builder:
 
     def judge_symbols(self, path, name, more=()):
         """Refuse forbidden calls and definitions in an object. `more`: allowed names."""
-        listed = run(["nm", str(path)])
+        # A named target keeps nm from loading LLVM as its plugin, which takes 15 ms.
+        listed = run(["nm", "--target=default", str(path)])
         if listed.returncode:
             raise Refused(f"nm: {listed.stderr.strip()}; try: install binutils")
         source = (path.parent / name).read_text(errors="replace")

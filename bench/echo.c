@@ -169,7 +169,7 @@ static int caller_step(struct sync *s, const struct sync_in *in,
     struct caller *c = s->state;
     zmq_pollitem_t items[SERVERS];
     size_t bytes = s->job.n * c->width, each = bytes / (size_t)c->servers;
-    (void)in;
+    (void)in, (void)out;
     for (int i = 0; i < c->servers; i++) {
         struct remote *f = &c->remotes[i];
         f->sent = f->got = each * (size_t)i;
@@ -190,7 +190,6 @@ static int caller_step(struct sync *s, const struct sync_in *in,
             return fail("zmq-echo: nothing arrived for %ld ms", wait_ms);
     }
     s->stats.bytes_out += bytes;
-    out->update_began_ns = now_ns();
     return 0;
 }
 

@@ -344,17 +344,22 @@ static void keys_are_readable_by_their_owner_only(void **state)
     assert_prints(&j, "File exists");
 }
 
-// Rows with MPI are measured, too: mpirun gets the user's words.
+// Rows with MPI are measured, too: mpirun gets the user's words. No step takes
+// longer than the whole command may.
 static void bench_measures_every_backend(void **state)
 {
     (void)state;
     static const char *const rows[] = {"sps",      "dps",       "ring",
-                                       "ring-shm", "allreduce", "mpi-halving"};
+                                       "ring-shm", "allreduce", "mpi-halving",
+                                       "zmq-echo", "zmq-echos"};
     struct job j = {0};
     job_run(&j, 120,
             "lockstep bench sync workers=3 min_bytes=64 max_mb=0.0001 "
-            "rounds=1");
+            "rounds=1 > b.txt; rc=$?; cat b.txt; "
+            "awk '$3 == \"fp32\" && $4 > 120e6 {print \"too long\"}' b.txt; "
+            "exit $rc");
     assert_int_equal(j.status, 0);
+    assert_null(strstr(j.out, "too long"));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char head[64];
         snprintf(head, sizeof head, "# %s, 3 workers:", rows[i]);

@@ -75,8 +75,10 @@ int study_become(const char *command, int nwords, char *const *words)
     int rc = a ? fill(a, command, nwords, words) : -1;
     if (!rc) {
         execvp(a->at[0], a->at);
-        rc = fail("%s: %s; it runs this command; try: ./install", a->at[0],
-                  strerror(errno));
+        rc = fail("%s: %s; it runs this command; try: %s", a->at[0],
+                  strerror(errno),
+                  getenv("LOCKSTEP_PYTHON") ? "another LOCKSTEP_PYTHON"
+                                            : "apt-get install python3");
     }
     mem_free(a);
     return rc;

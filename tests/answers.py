@@ -337,12 +337,12 @@ def interrupted(single, folder):
     (run / "steps.csv").unlink()
     (run / "steps.0.csv").write_text("\n".join(lines[:31]) + "\nr2,loc")
     said = answer(out)
-    assert "Warning: fast, repeat 2 was stopped at step 30 of 40, so it is left out." in \
+    assert "Warning: fast, repeat 2 reached only step 30 of 40, so it is left out." in \
         said, said
     assert table(out / "table.csv")["fast"]["n"] == "2"
     assert len((out / "runs.csv").read_text().splitlines()) == 6
     said = lockstep("report", run).stdout
-    assert "Warning: The run was stopped at step 30 of 40, so its numbers are of that " \
+    assert "Warning: The run reached only step 30 of 40, so its numbers are of that " \
         "part." in said, said
     assert float(table(run / "runs.csv")["r2"]["tokens"]) == 32 * 30
     for path in out.glob("cells/*/*/summary.json"):
@@ -350,7 +350,7 @@ def interrupted(single, folder):
     for command in "report", "compare":
         done = lockstep(command, out, status=1)
         assert "no run is finished; " in done.stderr and \
-            "was stopped at step" in done.stderr, done
+            "reached only step" in done.stderr, done
 
 
 def joins(single, folder):

@@ -253,6 +253,7 @@ def numbers_as_people_say_them():
         said = say("predict", *SMALL, f"link={value}", status=1)
         assert f"link={value}: want a rate with its unit" in said
     assert "try: memory=24gb" in say("fit", "memory=24", status=1)
+    assert "try: memory=2gb" in say("fit", "memory=0", status=1)
     hosts = ["predict", *SMALL, "inner=100gbit", "hosts=4"]
     assert say(*hosts, "workers=32") == say(*hosts, "slots=8") == say(*hosts)
     assert "hosts=4 with slots=2 are 8 workers, not 32" in \

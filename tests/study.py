@@ -200,7 +200,7 @@ def goes_on(ini, out):
     before = kept.stat().st_mtime_ns
     lost.unlink()
     said = lockstep("compare", out).stdout
-    assert re.search(r"plain batch=4, repeat 2 was stopped at step \d+ of", said), said
+    assert re.search(r"plain batch=4, repeat 2 reached only step \d+ of", said), said
     done = lockstep("run", ini, "repeat=2", f"out={out}")
     assert done.returncode == 0, done.stderr
     assert "7 of 8 runs are done already" in done.stderr
@@ -460,6 +460,7 @@ def bad_input(folder):
         "[matrix]\nbatch = 1\nbatch = 2\n": "[matrix] batch stands twice, first in line 2",
         "[cell a]\nlr = 1\n; x\nlr = 2\n": "bad.ini:4: [cell a] lr stands twice",
         "[base]\n= 2\n": "not key = value",
+        "[base]\nout = x\n": "try: lockstep run FILE out=DIR",
         f"[experiment]\nrepeat = {'1' * 5000}\n": "must be 1 .. 1000",
     }
     path = folder / "bad.ini"
@@ -475,6 +476,17 @@ def bad_input(folder):
                   ["compare", folder / "absent"]):
         done = lockstep(*words, cwd=folder)
         assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    assert f"{folder}: a folder; try: " in lockstep("run", folder).stderr
+    (folder / "a run").mkdir()
+    (folder / "a run/run.json").touch()
+    path.write_text("[base]\nseed = 1\n")
+    done = lockstep("run", path, f"out={folder / 'a run'}")
+    assert done.returncode == 1 and "holds a run of lockstep train" in done.stderr, done
+    assert len(list((folder / "a run").iterdir())) == 1
+    done = lockstep("train", path, f"out={folder / 'out'}")
+    assert done.returncode == 1 and "holds an experiment" in done.stderr, done
+    path.write_text("[experiment]\ntitle = x\n")
+    assert f"try: lockstep run {path}" in lockstep("train", path).stderr
     done = lockstep("report", folder / "out", "figures=none")
     assert done.returncode == 1 and "figures=none: no such folder, and report takes only " \
         "out=, figure=, size= and step=" in done.stderr, done

@@ -109,7 +109,7 @@ def lines(study):
     for c in study.cells:
         for k, run in sorted(c.all.items()):
             if not run.finished:
-                yield f"  {short(study, c)}, repeat {k} was stopped at step " \
+                yield f"  {short(study, c)}, repeat {k} reached only step " \
                     f"{run.last_step()} of {run.set['steps']}, so it is left out", None, ""
     yield ("some runs did NOT train the same thing: see above" if different
            else "one run: there is nothing to compare" if len(study.runs) == 1

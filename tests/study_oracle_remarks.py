@@ -29,8 +29,8 @@ def unfinished(study):
     for c in study.cells:
         for k, run in sorted(c.all.items()):
             if not run.finished:
-                yield [f"Warning: {short(study, c)}, repeat {k} was "
-                       f"stopped at step {run.last_step()} of {run.set['steps']}, "
+                yield [f"Warning: {short(study, c)}, repeat {k} reached only "
+                       f"step {run.last_step()} of {run.set['steps']}, "
                        "so it is left out."]
     lost = [short(study, c) for c in study.cells if not c.all]
     if lost:

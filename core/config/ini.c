@@ -59,11 +59,12 @@ static char *next_line(char *out, int size, void *ctx)
 static int take(void *ctx, const char *section, const char *key,
                 const char *value)
 {
-    (void)section;
     struct source *s = ctx;
     const struct key *k = key_find(&run_keys, key);
     int rc;
-    if (k && key_is_by_hand(k))
+    if (!strcmp(section, "experiment"))
+        rc = fail("an experiment; try: lockstep run %s", s->name);
+    else if (k && key_is_by_hand(k))
         rc = fail("%s= is no setting of a run; try: trainer %s=%s", key, key,
                   value);
     else if (k && k->type != KEY_TEXT && strstr(value, " #"))

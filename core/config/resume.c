@@ -137,6 +137,8 @@ int config_read(struct run *r, int nwords, char *const *words)
 int config_check_out(const struct run *r)
 {
     bool run = out_has(r, "run.json"), latest = out_has(r, "latest");
+    if (out_has(r, "command.txt"))
+        return fail("out=%s: holds an experiment; try: another out=", r->out);
     if (run && !*r->resume)
         return fail("out=%s: holds a run; try: %sanother out=", r->out,
                     latest ? "resume=auto to go on with it, or " : "");

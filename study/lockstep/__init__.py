@@ -32,6 +32,8 @@ def load(*folders, out=""):
     """The Study of a folder: of an experiment, or of one run. Several runs become a
     study of their own in a new folder `out`."""
     from .study import Study, join
+    if len(folders) > 1 and not out:
+        raise Error("load: several runs; try: out=, the folder of their study")
     return Study(folders[0]) if len(folders) == 1 and not out else join(folders, out)
 
 

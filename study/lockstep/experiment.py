@@ -158,6 +158,9 @@ class Experiment:
                 raise Error(f"{key} is accepted only from the command line, since it "
                             f"makes Lockstep start what others wrote; try: {key}=VALUE "
                             "there")
+        if "out" in keys:
+            raise Error("out is the folder of a whole experiment; try: lockstep run FILE "
+                        "out=DIR")
 
     def override(self, word):
         """Applies a word of the command line."""

@@ -29,7 +29,10 @@ HINT = "try: a name from lockstep report --help"
 
 
 def _plots():
-    return os.path.abspath(os.environ.get("LOCKSTEP_PLOTS") or share("plots"))
+    own = os.environ.get("LOCKSTEP_PLOTS")
+    if own and not os.path.isdir(own):
+        raise Error(f"LOCKSTEP_PLOTS={visible(own)}: no such folder")
+    return os.path.abspath(own or share("plots"))
 
 
 def _scripts():

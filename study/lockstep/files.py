@@ -44,7 +44,7 @@ def _open_regular(path, flags):
         raise Error(f"{visible(path)}: {getattr(e, 'strerror', e)}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise Error(f"{visible(path)}: not a regular file; try: remove it")
+        raise Error(f"{visible(path)}: not a regular file; try: the path of a file")
     return fd
 
 

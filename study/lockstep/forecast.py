@@ -136,7 +136,7 @@ def read_size(key, text):
     if number is not None and 0 < number < 1e9 and \
             re.fullmatch("[kmgt](i?b)?", unit):
         return number * (1024 if "i" in unit else 1000) ** powers[unit[0]]
-    example = f"{text}gb" if number is not None and not unit else "2gb, 900mb or 1.5gib"
+    example = f"{text}gb" if number and number > 0 and not unit else "2gb, 900mb or 1.5gib"
     raise Error(f"{key}={visible(text)}: must be a number with a unit; try: "
                 f"{key}={visible(example)}")
 

@@ -85,7 +85,7 @@ def not_given(study):
 def unfinished(study):
     for run in study.unfinished + [r for r in study.runs if not r.finished]:
         yield Sentence(f"Warning: {stopped_where(run)}, so it is left out." if study.ini
-                       else f"Warning: The run was stopped at step {run.steps} of "
+                       else f"Warning: The run reached only step {run.steps} of "
                        f"{run.setting('steps')}, so its numbers are of that part.")
     begun = {id(r.cell) for r in study.runs + study.unfinished}
     lost = [c.short for c in study.cells if id(c) not in begun]

@@ -42,6 +42,9 @@ class Stopped(Exception):
 
 def find_ini(name):
     """The path of an experiment: as it stands, or else among the installed ones."""
+    if os.path.isdir(name):
+        raise Error(f"{visible(name)}: a folder; try: the path of an experiment's INI file, "
+                    f"or lockstep report {visible(name)}")
     if os.path.exists(name):
         return name
     if not os.path.exists(share(name)):
@@ -259,6 +262,8 @@ def run_experiment(ini, words=(), out="", fresh=False):
     if out != visible(out):
         raise Error(f"out={visible(out)}: has a control character where the ? is; try: "
                     "another name")
+    if os.path.lexists(os.path.join(out, "run.json")):
+        raise Error(f"out={visible(out)}: holds a run of lockstep train; try: another out=")
     runner = Runner(ini, list(words), out)
     if not fresh:
         runner.check()  # before anything is written

@@ -394,8 +394,8 @@ class Study:
 
 
 def stopped_where(run):
-    """"ring, repeat 2 was stopped at step 3 of 8"."""
-    return (f"{run.cell.short}, repeat {run.repeat} was stopped at step {run.steps} of "
+    """"ring, repeat 2 reached only step 3 of 8": it was stopped, or is going on."""
+    return (f"{run.cell.short}, repeat {run.repeat} reached only step {run.steps} of "
             f"{run.setting('steps')}")
 
 

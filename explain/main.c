@@ -49,7 +49,8 @@ static const struct key rows[] = {
      .unit = "us", .help = "latency of a message"},
     {"way", "text", "1", KEY_INT, AT(text), .min = 0, .max = 1,
      .help = "print every message, too"},
-    {"way", "out", "explain.html", KEY_TEXT, AT(out), .unit = "FILE",
+    {"way", "out", "explain.html", KEY_TEXT, AT(out),
+     .check = key_check_not_empty, .unit = "FILE",
      .help = "the HTML page to write"},
 };
 
@@ -129,19 +130,47 @@ static int tell(struct story *s, const char *name, const struct question *q)
                       "--help");
 }
 
+// Refuses a key that has no effect on this exchange.
+static int check_keys(const char *name, const struct question *q)
+{
+    const struct backend *b = backend_find(name);
+    bool serves = b && b->traffic == TRAFFIC_SERVERS;
+    const struct {
+        const char *key;
+        bool is_read;
+        const char *other;
+    } some[] = {
+        {"servers", serves && b->servers < 0, "a backend with several servers"},
+        {"update", serves, "a backend with servers"},
+        {"algorithm", !b, "a collective, as in lockstep explain all_reduce"},
+        {"piece", q->algorithm == WAY_CHAIN, "algorithm=chain"},
+    };
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        char text[CONFIG_PATH];
+        const struct key *k = key_find(&keys, some[i].key);
+        const char *value = key_show(k, q, text);
+        if (!some[i].is_read && strcmp(value, key_default(k)) != 0)
+            return fail("%s=%s: %s has no such setting; try: leave it out, or "
+                        "%s",
+                        k->name, value, name, some[i].other);
+    }
+    return 0;
+}
+
 static int run(int nwords, char **words)
 {
     struct question q = {0};
     struct story *s = mem_alloc(1, sizeof *s);
     key_defaults(&keys, &q);
     int rc = !s || key_words(&keys, &q, nwords - 1, words + 1) ||
-                     tell(s, words[0], &q) || (!s->messages && story_follow(s))
+                     tell(s, words[0], &q) || check_keys(words[0], &q) ||
+                     (!s->messages && story_follow(s))
                  ? -1
                  : 0;
+    if (!rc) // first, for nothing is printed if it cannot be written
+        rc = tell_page(s, q.out);
     if (!rc && q.text)
         tell_text(s, stdout);
-    if (!rc)
-        rc = tell_page(s, q.out);
     if (!rc)
         printf("\n%s\n", q.out);
     if (s)

@@ -248,13 +248,13 @@ int tell_page(const struct story *s, const char *path)
     static const char mark[] = "{{DATA}}";
     const char *at = strstr(page_template, mark);
     CHECK(at != NULL);
-    if (access(path, F_OK) == 0)
-        log_line("%s: replacing the existing file", path);
-    FILE *f = file_create(path);
+    FILE *f = file_next(path);
     if (!f)
         return -1;
+    if (access(path, F_OK) == 0)
+        log_line("%s: replacing the existing file", path);
     fwrite(page_template, 1, (size_t)(at - page_template), f);
     int rc = put_panel(s, f);
     fputs(at + strlen(mark), f);
-    return file_close(f, path) || rc ? -1 : 0;
+    return file_finish(f, path, rc);
 }

@@ -46,7 +46,10 @@ REFUSED = [["allreduce"], ["local"], ["nothing"], ["scatter"], ["ring", "workers
            ["gather", "algorithm=chain"], ["scatter", "algorithm=halving"],
            ["reduce_scatter", "algorithm=tree"], ["ring", "wrokers=4"],
            ["all_reduce", "algorithm=halving", "workers=6"],
-           ["all_reduce", "algorithm=halving", "n=10"]]
+           ["all_reduce", "algorithm=halving", "n=10"], ["ring", "algorithm=tree"],
+           ["ring", "servers=2"], ["sps", "servers=2"], ["broadcast", "update=worker"],
+           ["broadcast", "algorithm=tree", "piece=3"], ["ring", "out="],
+           ["ring", "out=/dev/null"], ["ring", "out=."]]
 SKIPPED = 77
 
 
@@ -103,6 +106,21 @@ def check_cells(panel):
     return last, 2 ** cells["ranks"] - 1
 
 
+def full_disk(bin_dir, folder):
+    """A page that cannot be written as a whole leaves the old one, or none, and nothing
+    is printed."""
+    full = folder / "full"
+    full.mkdir()
+    for old in None, "the old page":
+        if old:
+            (full / "way.html").write_text(old)
+        said = run("prlimit", "--fsize=5000", bin_dir / "lockstep", "explain", "ring",
+                   f"out={full}/way.html", status=1)
+        assert said.splitlines()[-1].endswith("way.html: File too large"), said
+        assert said.count("\n") == (2 if old else 1), said
+        assert [f.read_text() for f in full.iterdir()] == [old] * bool(old)
+
+
 def pages(bin_dir, folder):
     """Test pages without a browser."""
     check_policy()
@@ -128,14 +146,15 @@ def pages(bin_dir, folder):
     said = run(bin_dir / "lockstep", "explain", *WAYS[0], f"out={folder}/way.html")
     assert "chunks of 2.5 elements each; here the longest has 3." in said
     for words in REFUSED:
-        said = run(bin_dir / "lockstep", "explain", *words, f"out={folder}/no.html",
-                   status=1)
+        said = run(bin_dir / "lockstep", "explain", words[0], f"out={folder}/no.html",
+                   *words[1:], status=1)
         assert said.count("\n") == 1, said
         assert not (folder / "no.html").exists()
         tried = re.search(r"there is no .*; try: (algorithm=\w+)", said)
         if tried:
             run(bin_dir / "lockstep", "explain", words[0], tried[1],
                 f"out={folder}/way.html")
+    full_disk(bin_dir, folder)
     said = run(bin_dir / "lockstep", "explain", "--help")
     assert "lockstep explain RUN" in said and "broadcast" in said
 

@@ -222,6 +222,11 @@ int file_replace_text(const char *path, const char *text)
 FILE *file_next(const char *path)
 {
     char next[PATH_MAX];
+    struct stat st;
+    if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+        fail("%s: not a regular file; try: the name of a file", path);
+        return NULL;
+    }
     return text_into(next, sizeof next, "%s.next", path) ? NULL
                                                          : file_create(next);
 }

@@ -126,6 +126,11 @@ static int check_text(const struct key *k, const char *value)
     return 0;
 }
 
+int key_check_not_empty(const char *key, const char *value)
+{
+    return value[0] ? 0 : fail("%s=: empty; try: leave it out", key);
+}
+
 int key_set(const struct key *k, void *base, const char *value)
 {
     void *at = (char *)base + k->off;

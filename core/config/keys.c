@@ -28,13 +28,6 @@ static const char *const squeeze_words[] = {
     NULL,
 };
 
-// For names of presets and files. The code that looks them up later says
-// whether they exist.
-static int check_not_empty(const char *key, const char *value)
-{
-    return value[0] ? 0 : fail("%s=: empty; try: leave it out", key);
-}
-
 static int check_endpoint(const char *key, const char *value)
 {
     int count = 1;
@@ -47,7 +40,7 @@ static int check_endpoint(const char *key, const char *value)
 
 // clang-format off
 static const struct key rows[] = {
-{"model", "model", "micro", KEY_WORD, AT(model), .check = check_not_empty,
+{"model", "model", "micro", KEY_WORD, AT(model), .check = key_check_not_empty,
  .help = "preset: nano micro baby gpt2 gpt2-medium gpt2-large gpt2-xl slides"},
 {"model", "layers", "0", KEY_INT, AT(layers), 1, 1000, "preset",
  .unit = "blocks",
@@ -67,7 +60,7 @@ static const struct key rows[] = {
 {"model", "dropout", "0", KEY_NUMBER, AT(dropout), 0, 0.99,
  .unit = "rate",
  .help = "share of activations that are set to 0 in training"},
-{"model", "init", "random", KEY_TEXT, AT(init), .check = check_not_empty,
+{"model", "init", "random", KEY_TEXT, AT(init), .check = key_check_not_empty,
  .local = true, .unit = "path",
  .help = "random weights, or a safetensors or llm.c checkpoint to start from"},
 {"model", "precision", "fp32", KEY_CHOICE, AT(precision), // enum precision

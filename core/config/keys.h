@@ -66,6 +66,10 @@ const struct key *key_renamed(const struct key_table *t, const char *name);
 // fail() that names the key, the value and what is allowed.
 int key_set(const struct key *k, void *base, const char *value);
 
+// A check for names of presets and files. The code that looks them up later
+// says whether they exist.
+int key_check_not_empty(const char *key, const char *value);
+
 // The value as text, in buf or in the member itself.
 const char *key_show(const struct key *k, const void *base,
                      char buf[CONFIG_PATH]);

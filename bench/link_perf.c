@@ -13,6 +13,7 @@
 // 256 KiB that an emulated link's token bucket lets through at once.
 
 #include "base/base.h"
+#include "base/file.h"
 #include "base/median.h"
 #include "netns/netns.h"
 #include "sync/link.h"
@@ -23,6 +24,7 @@
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,12 +111,21 @@ static void serve(int fd)
     }
 }
 
+// The child ends with its parent.
+static pid_t fork_child(void)
+{
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
+        _exit(1);
+    return pid;
+}
+
 static pid_t start_server(const struct end *e, int *port)
 {
     int ready[2];
     if (pipe(ready))
         die("pipe: %s", strerror(errno));
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         enter(e);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -189,7 +200,7 @@ static void run(const struct end (*pairs)[2], int n, const char *what,
         servers[i] = start_server(&pairs[i][1], &port);
         if (pipe(pipes[i]))
             die("pipe: %s", strerror(errno));
-        clients[i] = fork();
+        clients[i] = fork_child();
         if (clients[i] == 0) {
             measure(&pairs[i][0], &pairs[i][1], port, out);
             _exit(write(pipes[i][1], out, sizeof *out) != sizeof *out);
@@ -255,7 +266,7 @@ int main(int argc, char **argv)
         else
             die("%s: unknown; try: link_perf --help", argv[i]);
     }
-    if (rate && netns_open(&net, rate, 2))
+    if ((*out && file_can_replace(out)) || (rate && netns_open(&net, rate, 2)))
         die("%s", fail_message());
     if (net && netns_hosts(net) < 2) {
         netns_close(&net);

@@ -49,6 +49,7 @@
 #include "sync/bucket.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "base/median.h"
 #include "cluster/cluster.h"
 
@@ -423,7 +424,8 @@ int main(int argc, char **argv)
     bool launched = cluster_launched(&rank, &world);
     bool checks = argc > 1 && !strcmp(argv[argc - 1], WORKERS_CHECK);
     int rc = plan_parse(&p, launched || checks, argc - 1 - checks, argv + 1);
-    if (rc < 0)
+    if (rc < 0 ||
+        (!rc && *p.out && (!launched || rank == 0) && file_can_replace(p.out)))
         die("%s", fail_message());
     if (rc > 0 || checks)
         return 0;

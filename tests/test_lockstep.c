@@ -371,6 +371,51 @@ static void bench_measures_every_backend(void **state)
     assert_int_equal(count_lines(j.out), 1);
 }
 
+// What it could not write at its end, a bench refuses before it begins. The
+// check leaves nothing.
+static void a_bench_looks_at_its_output_first(void **state)
+{
+    (void)state;
+    static const char *const benches[] = {"sync sync=ring max_mb=0.0001",
+                                          "link"};
+    struct job j = {0};
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60, "lockstep bench %s out=/no/such/x", benches[i]);
+        assert_status(&j, 1);
+        assert_prints(&j, "/no/such/x.next: No such file or directory; try: ");
+        assert_int_equal(count_lines(j.out), 1);
+    }
+    job_run(&j, 60,
+            "mkdir fitted && lockstep bench sync sync=ring rounds=1 "
+            "max_mb=0.001 inject=nan:5 out=fitted/x; ls -A fitted; echo end");
+    assert_prints(&j, "results are wrong");
+    assert_prints(&j, "\nend\n");
+    assert_false(job_has("fitted/x.next"));
+}
+
+// The processes of a bench end with it. They are stopped before, or they might
+// end by themselves.
+static void a_bench_ends_what_it_started(void **state)
+{
+    (void)state;
+    static const char *const signals[] = {"TERM", "INT"};
+    struct job j = {0};
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60,
+                "env --default-signal=INT lockstep bench link & p=$!; "
+                "sockets() { for c in $(pgrep -P $p); do "
+                "ls -l /proc/$c/fd | grep -q socket: && echo $c; done; }; "
+                "until all=$(sockets) && [ $(echo $all | wc -w) = 2 ]; do "
+                "kill -0 $p || exit 9; sleep 0.05; done; "
+                "kill -STOP $all; kill -%s $p; wait $p; echo status $?; "
+                "for c in $all; do timeout 20 tail --pid=$c -f /dev/null || "
+                "{ echo left; kill -KILL $c; }; done",
+                signals[i]);
+        assert_prints(&j, i ? "status 130\n" : "status 143\n");
+        assert_null(strstr(j.out, "left"));
+    }
+}
+
 static void doctor_examines_the_machine(void **state)
 {
     (void)state;
@@ -446,6 +491,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_run_has_a_folder_of_its_own),
         cmocka_unit_test(keys_are_readable_by_their_owner_only),
         cmocka_unit_test(bench_measures_every_backend),
+        cmocka_unit_test(a_bench_looks_at_its_output_first),
+        cmocka_unit_test(a_bench_ends_what_it_started),
         cmocka_unit_test(another_program_trains_a_cell),
         cmocka_unit_test(doctor_examines_the_machine),
     };

@@ -18,6 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *file_remedy(int error)
+{
+    return error == EACCES || error == EROFS || error == ENOENT
+               ? "; try: a folder that you may write to"
+               : "";
+}
+
 // Opens a regular file. Returns a descriptor, or -1 after fail().
 static int open_regular(const char *path, int flags)
 {
@@ -28,7 +35,8 @@ static int open_regular(const char *path, int flags)
         return fail(
             "%s: a symbolic link, which is not followed; try: remove it", path);
     if (fd < 0)
-        return fail("%s: %s", path, strerror(errno));
+        return fail("%s: %s%s", path, strerror(errno),
+                    flags & O_CREAT ? file_remedy(errno) : "");
     if (fstat(fd, &st))
         fail("%s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
@@ -147,8 +155,8 @@ static int open_folder(const char *path, const char **name)
         return -1;
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return fail("cannot write %s: folder %s: %s", path, folder,
-                    strerror(errno));
+        return fail("cannot write %s: folder %s: %s%s", path, folder,
+                    strerror(errno), file_remedy(errno));
     return fd;
 }
 
@@ -196,7 +204,8 @@ int file_replace(const char *path, const struct iovec *pieces, int n)
         goto close_folder;
     if (write_temporary(folder, temporary, pieces, n) ||
         renameat(folder, temporary, folder, name)) {
-        fail("cannot write %s: %s", path, strerror(errno));
+        fail("cannot write %s: %s%s", path, strerror(errno),
+             file_remedy(errno));
         unlinkat(folder, temporary, 0);
         goto close_folder;
     }
@@ -243,6 +252,14 @@ int file_finish(FILE *f, const char *path, int rc)
     if (rc)
         unlink(next);
     return rc ? -1 : 0;
+}
+
+int file_can_replace(const char *path)
+{
+    FILE *f = file_next(path);
+    if (f)
+        file_finish(f, path, -1);
+    return f ? 0 : -1;
 }
 
 int file_make_folder(const char *path)

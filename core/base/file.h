@@ -62,6 +62,14 @@ int file_replace_text(const char *path, const char *text);
 FILE *file_next(const char *path);
 int file_finish(FILE *f, const char *path, int rc);
 
+// Whether file_next() could make `path`.next, which is removed again: 0, or -1
+// after fail(). For what is written only after long work.
+int file_can_replace(const char *path);
+
+// What an error that says why a file or folder cannot be made ends with:
+// "; try: ..", or "".
+const char *file_remedy(int error);
+
 // Makes the folder `path` and its parents. Returns 1 if it was made, 0 if it
 // was there, -1 after fail().
 int file_make_folder(const char *path);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # scripts.sh - tests `./check --elsewhere` and --stranger, the list of slowest tests,
-# ./install with stand-ins for apt, ./demo's words, and that each build is told its commit.
+# ./install with stand-ins for apt, ./demo's words and signals, and that each build is told
+# its commit.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -66,6 +67,26 @@ if ./install --al 2>/dev/null; then exit 1; fi
 # A word makes ./demo neither install nor build.
 [[ "$(PATH=$stand:$PATH ./demo --help)" = "demo - from a clone"* ]]
 if PATH=$stand:$PATH ./demo --hlep 2>/dev/null; then exit 1; fi
+
+# A signal to ./demo alone is passed on to what it runs, and ends it after that.
+mkdir -p "$stand/bin" "$stand/share/lockstep"
+cp demo "$stand/share/lockstep"
+cat >"$stand/bin/lockstep" <<'LOCKSTEP'
+#!/usr/bin/env bash
+for name in INT TERM HUP; do trap "sleep 0.3; echo got $name; exit 1" "$name"; done
+echo "runs $1"
+for _ in {1..200}; do sleep 0.1; done
+LOCKSTEP
+chmod +x "$stand/bin/lockstep"
+for each in INT=130 TERM=143 HUP=129; do
+    status=0
+    env --default-signal=INT "$stand/share/lockstep/demo" >"$stand/said" 2>&1 &
+    until grep -q runs "$stand/said"; do sleep 0.05; done
+    kill -s "${each%=*}" $!
+    wait $! || status=$?
+    [[ $status = "${each#*=}" && "$(tail -n 1 "$stand/said")" = "got ${each%=*}" ]]
+    [ "$(grep -c runs "$stand/said")" = 1 ]
+done
 
 # A build's revision is COMMIT+HASH. HASH follows each edit of what is compiled, and
 # nothing else; COMMIT is the last one that changed it.

@@ -34,6 +34,7 @@
 #include "base/median.h"
 #include "cluster/cluster.h"
 
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -183,7 +184,7 @@ static int work(struct cluster *cluster, void *arg)
                                    cluster->world);
     omp_set_num_threads(p->threads);
     if (cluster->world < 2 || cluster->world > WORKERS_MOST)
-        return fail("collect_perf: workers=%d; try: 2 .. %d", cluster->world,
+        return fail("bench collect: workers=%d; try: 2 .. %d", cluster->world,
                     WORKERS_MOST);
     for (int i = 0; i < COLLECT_ROWS; i++)
         if (table_leave_out(cluster, collect_rows[i].name,
@@ -203,6 +204,7 @@ int main(int argc, char **argv)
 {
     static struct collect_plan p;
     int rank, world;
+    program_invocation_short_name = (char *)"lockstep"; // which starts it
     streams_begin();
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // so that mpirun shows each line at once

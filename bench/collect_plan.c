@@ -85,36 +85,36 @@ double collect_factor(enum collect_verb v, int world)
 #define AT(member) offsetof(struct collect_plan, member), false
 
 static const struct key rows[] = {
-    {"collect", "op", "all", KEY_TEXT, AT(op_text), .unit = "VERB,..",
+    {"bench collect", "op", "all", KEY_TEXT, AT(op_text), .unit = "VERB,..",
      .help = "verbs to measure"},
-    {"collect", "rows", "all", KEY_TEXT, AT(rows_text), .unit = "ROW,..",
+    {"bench collect", "rows", "all", KEY_TEXT, AT(rows_text), .unit = "ROW,..",
      .help = "rows of each verb's table"},
-    {"collect", "workers", "2", KEY_INT, AT(workers), .min = 2,
+    {"bench collect", "workers", "2", KEY_INT, AT(workers), .min = 2,
      .max = WORKERS_MOST,
      .help = "worker processes; not under mpirun, where -n counts"},
-    {"collect", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
+    {"bench collect", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
      .max = COLLECT_ROUNDS, .help = "in each round all rows take turns"},
-    {"collect", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,
-     .help = "threads of a worker"},
-    {"collect", "min_bytes", "64", KEY_NUMBER, AT(min_bytes), .min = 4,
+    {"bench collect", "threads", "1", KEY_INT, AT(threads), .min = 1,
+     .max = 1024, .help = "threads of a worker"},
+    {"bench collect", "min_bytes", "64", KEY_NUMBER, AT(min_bytes), .min = 4,
      .max = 4e9, .unit = "B", .help = "size of the smallest vector"},
-    {"collect", "max_mb", "64", KEY_NUMBER, AT(max_mb), .min = 4e-6,
+    {"bench collect", "max_mb", "64", KEY_NUMBER, AT(max_mb), .min = 4e-6,
      .max = 4096, .unit = "MiB", .help = "size of the largest vector"},
-    {"collect", "factor", "16", KEY_NUMBER, AT(factor), .min = 1.1, .max = 1e6,
-     .help = "each size is this many times the last"},
-    {"collect", "slice_kb", "256", KEY_INT, AT(slice_kb), .min = 1,
+    {"bench collect", "factor", "16", KEY_NUMBER, AT(factor), .min = 1.1,
+     .max = 1e6, .help = "each size is this many times the last"},
+    {"bench collect", "slice_kb", "256", KEY_INT, AT(slice_kb), .min = 1,
      .max = 65536, .unit = "KiB", .help = "size of a piece in ring and chain"},
-    {"collect", "iface", "", KEY_TEXT, AT(iface), .unit = "NAME|SUBNET",
+    {"bench collect", "iface", "", KEY_TEXT, AT(iface), .unit = "NAME|SUBNET",
      .help = "network of the ring; default: loopback"},
-    {"collect", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
+    {"bench collect", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
      .max = 86400, .unit = "s", .help = "longest wait for another process"},
-    {"collect", "spoil", "0", KEY_INT, AT(spoil), .min = 0, .max = 1,
+    {"bench collect", "spoil", "0", KEY_INT, AT(spoil), .min = 0, .max = 1,
      .help =
          "1: worker 0 spoils a number of every result; #wrong must count it"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
-                                      "collect_perf --help"};
+                                      "lockstep bench collect --help"};
 
 static void print_names(const char *key, const char *const *names, int n)
 {
@@ -134,15 +134,15 @@ static void print_help(void)
     const char *names[COLLECT_ROWS];
     row_names(names);
     printf(
-        "collect_perf [key=value] ...\n\nTimes of each collective operation, "
-        "by carrier and size, compared with\nOpen MPI's own calls "
+        "lockstep bench collect [key=value] ...\n\nTimes of each collective "
+        "operation, by carrier and size, compared with\nOpen MPI's own calls "
         "(docs/collectives.md).\n");
     key_help(stdout, &keys);
     print_names("op", collect_verb_names, COLLECT_VERBS);
     print_names("rows", names, COLLECT_ROWS);
     printf(
         "\n\n  lockstep bench collect workers=4      all rows, under mpirun\n"
-        "  collect_perf workers=4 op=broadcast   rows without MPI\n");
+        "  lockstep bench collect op=broadcast   one of the tables\n");
 }
 
 // Without mpirun, rows of MPI are an error if rows= names them. With rows=all
@@ -189,9 +189,9 @@ int collect_parse(struct collect_plan *p, bool launched, int nwords,
             return 1;
         }
     if (key_words(&keys, p, nwords, words) ||
-        table_choose("collect_perf", "op", p->op_text, collect_verb_names,
+        table_choose("bench collect", "op", p->op_text, collect_verb_names,
                      COLLECT_VERBS, p->verbs) ||
-        table_choose("collect_perf", "rows", p->rows_text, names, COLLECT_ROWS,
+        table_choose("bench collect", "rows", p->rows_text, names, COLLECT_ROWS,
                      p->use) ||
         choose_mpi(p, launched) || check_rows(p))
         return -1;

@@ -87,9 +87,9 @@ target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
 # Small sizes only: sync_perf runs and no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
-lockstep_says(sync_perf_word 1 "unknown key rouns; nearest: rounds; .* sync_perf --help"
+lockstep_says(sync_perf_word 1 "unknown key rouns; nearest: rounds; .* lockstep bench sync --help"
               $<TARGET_FILE:sync_perf> rouns=4)
-lockstep_says(sync_perf_row 1 "sync=rign: unknown name rign; nearest: ring; .* sync_perf --help"
+lockstep_says(sync_perf_row 1 "sync=rign: unknown name rign; nearest: ring; .* lockstep bench sync --help"
               $<TARGET_FILE:sync_perf> sync=rign)
 # A setting for all rows leaves out a row that does not read it, with a message.
 lockstep_says(sync_perf_left_out 0 "dataparallel is left out: .* read wire=bf16"
@@ -113,6 +113,12 @@ if(mpirun)
   set_tests_properties(sync_perf_mpi PROPERTIES TIMEOUT 300)
 endif()
 set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
+
+# A size is measured once.
+lockstep_says(sync_perf_sizes 0 "size 1 of 1: 4 bytes"
+              $<TARGET_FILE:sync_perf> max_mb=0.000004 rounds=1 sync=ring)
+lockstep_says(layer_perf_rounds 1 ": rounds=0; try: 5 to"
+              $<TARGET_FILE:layer_perf> rounds=0)
 
 add_executable(collect_perf bench/collect_perf.c bench/collect_plan.c
                             bench/collective.c bench/table.c bench/workers.c
@@ -147,3 +153,10 @@ endif()
 
 add_executable(link_perf bench/link_perf.c)
 target_link_libraries(link_perf PRIVATE law netns)
+
+# The programs are not in PATH: their help and errors name the command.
+foreach(what cpu gpu sync collect squeeze link)
+  lockstep_says(bench_${what}_help 0 "lockstep bench ${what} "
+                bash -c "\"$1\" bench ${what} --help && ! \"$1\" bench ${what} --help | grep _perf" -
+                $<TARGET_FILE:lockstep>)
+endforeach()

@@ -22,6 +22,7 @@
 #include "bench/workload.h"
 #include "model/cpu/product.h"
 
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -258,10 +259,11 @@ static int parse(struct plan *p, int nwords, char **words)
                         "peer_python=PATH",
                         w);
     }
-    if (p->threads < 0 || p->rounds < 5 || p->rounds > BOUND_ROUNDS)
-        return fail("rounds=%d, threads=%d; try: 5 to %d rounds", p->rounds,
-                    p->threads, BOUND_ROUNDS);
-    return 0;
+    if (p->threads < 0)
+        return fail("threads=%d; try: 1 or more", p->threads);
+    return p->rounds >= 5 && p->rounds <= BOUND_ROUNDS
+               ? 0
+               : fail("rounds=%d; try: 5 to %d", p->rounds, BOUND_ROUNDS);
 }
 
 static bool runs(const struct plan *p, enum dtype precision, int threads)
@@ -322,8 +324,9 @@ static const struct {
 enum { DEVICES = sizeof devices / sizeof *devices };
 
 static const char help[] =
-    "layer_perf [a|b|c|d|m|w ..] [fp32|bf16] [threads=N] [rounds=N] ..\n"
-    "layer_perf device=cuda [model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] "
+    "lockstep bench cpu [a|b|c|d|m|w ..] [fp32|bf16] [threads=N] [rounds=N] "
+    "..\n"
+    "lockstep bench gpu [model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] "
     "[steps=N] ..\n"
     "\n"
     "Compares the time of a training step with a lower bound: the time of "
@@ -345,6 +348,7 @@ static const char help[] =
 
 int main(int argc, char **argv)
 {
+    program_invocation_short_name = (char *)"lockstep"; // which starts it
     streams_begin();
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))

@@ -72,7 +72,7 @@ static void move_all(int fd, char *buffer, size_t n, bool send_it)
         ssize_t k = send_it ? write(fd, buffer + at, n - at)
                             : read(fd, buffer + at, n - at);
         if (k <= 0)
-            die("link_perf: %s", k ? strerror(errno) : "closed");
+            die("bench link: %s", k ? strerror(errno) : "closed");
         at += (size_t)k;
     }
 }
@@ -142,7 +142,7 @@ static pid_t start_server(const struct end *e, int *port)
         _exit(0);
     }
     if (pid < 0 || read(ready[0], port, sizeof *port) != sizeof *port)
-        die("link_perf: the server did not start");
+        die("bench link: the server did not start");
     close(ready[0]);
     close(ready[1]);
     return pid;
@@ -209,7 +209,7 @@ static void run(const struct end (*pairs)[2], int n, const char *what,
     for (int i = 0; i < n; i++) {
         int status;
         if (read(pipes[i][0], out, sizeof *out) != sizeof *out)
-            die("link_perf: a client failed");
+            die("bench link: a client failed");
         waitpid(clients[i], &status, 0);
         waitpid(servers[i], &status, 0);
         printf("%-12s %-12s %-12s %12.3f %12.1f\n", what, pairs[i][0].address,
@@ -241,11 +241,11 @@ static int fit(const struct result *r, const char *path)
 static int help(void)
 {
     printf(
-        "link_perf [net=RATE[,hosts=N]] [out=FILE]\n\nMeasures a link over "
-        "TCP: rate, round-trip time, and the alpha and B of\nt = alpha + "
-        "bytes/B. The link is loopback, or connects emulated hosts at\n"
-        "a rate such as net=1gbit (needs root). out= writes alpha and B for\n"
-        "lockstep predict link=FILE.\n");
+        "lockstep bench link [net=RATE[,hosts=N]] [out=FILE]\n\nMeasures a "
+        "link over TCP: rate, round-trip time, and the alpha and B of\n"
+        "t = alpha + bytes/B. The link is loopback, or connects emulated\n"
+        "hosts at a rate such as net=1gbit (needs root). out= writes alpha\n"
+        "and B for lockstep predict link=FILE.\n");
     return 0;
 }
 
@@ -255,6 +255,7 @@ int main(int argc, char **argv)
     struct result result, other;
     struct end a = {NULL, "127.0.0.1"}, b = a;
     const char *rate = NULL, *out = "";
+    program_invocation_short_name = (char *)"lockstep"; // which starts it
     streams_begin();
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
@@ -264,7 +265,7 @@ int main(int argc, char **argv)
         else if (!strncmp(argv[i], "out=", 4))
             out = argv[i] + 4;
         else
-            die("%s: unknown; try: link_perf --help", argv[i]);
+            die("%s: unknown; try: lockstep bench link --help", argv[i]);
     }
     if ((*out && file_can_replace(out)) || (rate && netns_open(&net, rate, 2)))
         die("%s", fail_message());

@@ -22,6 +22,7 @@
 #include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,25 +47,26 @@ static int check_python(const char *key, const char *value)
 #define AT(member) offsetof(struct plan, member), false
 
 static const struct key rows[] = {
-    {"squeeze_perf", "mb", "25", KEY_NUMBER, AT(mb), .min = 1e-5, .max = 4096,
+    {"bench squeeze", "mb", "25", KEY_NUMBER, AT(mb), .min = 1e-5, .max = 4096,
      .unit = "MB", .help = "size of the gradients"},
-    {"squeeze_perf", "rounds", "11", KEY_INT, AT(rounds), .min = 1,
+    {"bench squeeze", "rounds", "11", KEY_INT, AT(rounds), .min = 1,
      .max = ROUNDS, .help = "in each round all take turns"},
-    {"squeeze_perf", "density", "0.01", KEY_NUMBER, AT(density), .min = 1e-6,
+    {"bench squeeze", "density", "0.01", KEY_NUMBER, AT(density), .min = 1e-6,
      .max = 1, .unit = "share", .help = "topk, demo: share that is sent"},
-    {"squeeze_perf", "levels", "127", KEY_INT, AT(levels), .min = 1, .max = 127,
+    {"bench squeeze", "levels", "127", KEY_INT, AT(levels), .min = 1,
+     .max = 127,
      .help = "int8: to how many sizes above 0 gradients are rounded"},
-    {"squeeze_perf", "squeeze_rank", "4", KEY_INT, AT(rank), .min = 1,
+    {"bench squeeze", "squeeze_rank", "4", KEY_INT, AT(rank), .min = 1,
      .max = 1024, .help = "power: rank of P and Q"},
-    {"squeeze_perf", "peers", "1", KEY_INT, AT(peers), .max = 1,
+    {"bench squeeze", "peers", "1", KEY_INT, AT(peers), .max = 1,
      .help = "1: PyTorch does the same, too"},
-    {"squeeze_perf", "peer_python", "", KEY_TEXT, AT(python),
+    {"bench squeeze", "peer_python", "", KEY_TEXT, AT(python),
      .check = check_python, .unit = "path",
      .help = "another python3 whose PyTorch is compared"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
-                                      "squeeze_perf --help"};
+                                      "lockstep bench squeeze --help"};
 
 struct vectors {
     size_t n;
@@ -236,11 +238,12 @@ int main(int argc, char **argv)
     struct vectors v;
     struct plan p;
     char words[512];
+    program_invocation_short_name = (char *)"lockstep"; // which starts it
     streams_begin();
     key_defaults(&keys, &p);
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        printf("squeeze_perf [key=value] ...\n\nThe time to compress and to "
-               "decode gradients, beside a copy of them.\n");
+        printf("lockstep bench squeeze [key=value] ...\n\nThe time to "
+               "compress and to decode gradients, beside a copy of them.\n");
         key_help(stdout, &keys);
         return 0;
     }

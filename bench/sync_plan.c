@@ -104,55 +104,53 @@ static void add_rows(struct sync_plan *p)
 #define AT(member) offsetof(struct sync_plan, member), false
 
 static const struct key rows[] = {
-    {"sync_perf", "sync", "all", KEY_TEXT, AT(sync_text), .unit = "ROW,..",
+    {"bench sync", "sync", "all", KEY_TEXT, AT(sync_text), .unit = "ROW,..",
      .help = "rows to measure"},
-    {"sync_perf", "workers", "2", KEY_INT, AT(workers), .min = 2,
+    {"bench sync", "workers", "2", KEY_INT, AT(workers), .min = 2,
      .max = WORKERS_MOST,
      .help = "worker processes; not under mpirun, where -n counts"},
-    {"sync_perf", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
+    {"bench sync", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
      .max = PLAN_ROUNDS,
      .help = "in each round all rows take turns; times are medians"},
-    {"sync_perf", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,
+    {"bench sync", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,
      .help = "threads of a worker, and of a server"},
-    {"sync_perf", "min_bytes", "4", KEY_NUMBER, AT(min_bytes), .min = 4,
+    {"bench sync", "min_bytes", "4", KEY_NUMBER, AT(min_bytes), .min = 4,
      .max = 1e12, .unit = "B", .help = "size of the smallest vector"},
-    {"sync_perf", "max_mb", "512", KEY_NUMBER, AT(max_mb), .min = 4e-6,
+    {"bench sync", "max_mb", "512", KEY_NUMBER, AT(max_mb), .min = 4e-6,
      .max = 65536, .unit = "MiB", .help = "size of the largest vector"},
-    {"sync_perf", "factor", "4", KEY_NUMBER, AT(factor), .min = 1.1, .max = 1e6,
-     .help = "each size is this many times the last"},
-    {"sync_perf", "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0,
+    {"bench sync", "factor", "4", KEY_NUMBER, AT(factor), .min = 1.1,
+     .max = 1e6, .help = "each size is this many times the last"},
+    {"bench sync", "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0,
      .max = 4096, .zero = "1/40 of the vector, 1 to 25 MiB", .unit = "MiB",
      .help = "size of a bucket of gradients"},
-    {"sync_perf", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
+    {"bench sync", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
      .max = 86400, .unit = "s", .help = "longest wait for another process"},
-    {"sync_perf", "link", "", KEY_TEXT, AT(link_text), .unit = "RATE|FILE",
+    {"bench sync", "link", "", KEY_TEXT, AT(link_text), .unit = "RATE|FILE",
      .help = "link of the law: 25gbit, 3MB/s or a file that out= wrote; "
              "default: fitted"},
-    {"sync_perf", "out", "", KEY_TEXT, AT(out), .unit = "FILE",
+    {"bench sync", "out", "", KEY_TEXT, AT(out), .unit = "FILE",
      .help = "writes the link fitted to each row to FILE"},
-    {"sync_perf", "server_host", "", KEY_TEXT, AT(server_host), .unit = "NAME",
+    {"bench sync", "server_host", "", KEY_TEXT, AT(server_host), .unit = "NAME",
      .help = "emulated host of the server, if there is one"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
-                                      "sync_perf --help"};
+                                      "lockstep bench sync --help"};
 
 enum { KEYS_OWN = sizeof rows / sizeof *rows };
 
 static void print_help(const struct sync_plan *p)
 {
-    printf(
-        "sync_perf [key=value] ...\n\nThe time of each backend at each size, "
-        "beside the time that the law predicts.\n");
+    printf("lockstep bench sync [key=value] ...\n\nThe time of each backend at "
+           "each size, beside the time that the law predicts.\n");
     key_help(stdout, &keys);
     printf("\nsync=");
     for (int i = 0; i < p->nrows; i++)
         printf("%s%s", i ? "," : "", p->rows[i].name);
     printf("\n\nA backend's keys (lockstep train --help) are for all of our "
            "backends, or with\na row's name in front for this row alone:\n"
-           "  sync_perf workers=2 max_mb=25 wire=fp16 ring.slice_kb=128\n"
-           "  mpirun -n 4 sync_perf sync=ring,allreduce\n"
-           "  lockstep bench sync workers=4               the same, all rows\n"
+           "  lockstep bench sync max_mb=25 wire=fp16 ring.slice_kb=128\n"
+           "  lockstep bench sync workers=4 sync=ring,allreduce\n"
            "  lockstep bench sync net=1gbit workers=4     on emulated hosts\n");
 }
 
@@ -161,7 +159,7 @@ static int choose(struct sync_plan *p)
     const char *names[PLAN_ROWS];
     for (int i = 0; i < p->nrows; i++)
         names[i] = p->rows[i].name;
-    return table_choose("sync_perf", "sync", p->sync_text, names, p->nrows,
+    return table_choose("bench sync", "sync", p->sync_text, names, p->nrows,
                         p->use);
 }
 
@@ -175,7 +173,7 @@ static int fail_unknown(const char *key)
         if (run_keys.rows[i].backend)
             names[n++] = run_keys.rows[i].name;
     char nearest[SUGGEST_TEXT];
-    return fail("unknown key %s%s; all: sync_perf --help", key,
+    return fail("unknown key %s%s; all: lockstep bench sync --help", key,
                 suggest_text(nearest, "; nearest: ", key, names, n));
 }
 
@@ -204,7 +202,9 @@ static int set_rows(struct sync_plan *p, const char *word)
             p->unread[i] = word;
     }
     return given ? 0
-                 : fail("%s: no row of that name; all: sync_perf --help", word);
+                 : fail("%s: no row of that name; all: lockstep bench sync "
+                        "--help",
+                        word);
 }
 
 static int take(struct sync_plan *p, const char *word)
@@ -212,7 +212,7 @@ static int take(struct sync_plan *p, const char *word)
     const char *value = strchr(word, '=');
     char name[CONFIG_WORD];
     if (!value)
-        return fail("%s: not key=value; all: sync_perf --help", word);
+        return fail("%s: not key=value; all: lockstep bench sync --help", word);
     snprintf(name, sizeof name, "%.*s", (int)(value - word), word);
     const struct key *k = key_find(&keys, name);
     if (k)
@@ -250,11 +250,12 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
         return -1;
     for (int i = 0; i < p->nrows; i++)
         if (p->use[i] && p->rows[i].mpi && !launched)
-            return fail("sync=%s: try: mpirun -n %d sync_perf ...",
-                        p->rows[i].name, p->workers);
+            return fail("sync=%s: requires MPI; try: lockstep bench sync "
+                        "sync=%s",
+                        p->rows[i].name, p->rows[i].name);
     for (int i = 0; i < p->nrows; i++)
         if (p->use[i] && p->asked[i].squeeze)
-            return fail("squeeze=: sync_perf checks sums, and compressed "
+            return fail("squeeze=: bench sync checks sums, and compressed "
                         "gradients have others; try: lockstep bench squeeze");
     for (int i = 0; i < p->nrows; i++)
         if (p->all && p->unread[i])

@@ -10,6 +10,13 @@
 
 #include <string.h>
 
+// The number of sizes with `bytes`, which may be no other than the last.
+static int add_size(size_t counts[TABLE_SIZES], int n, double bytes)
+{
+    counts[n] = (size_t)(bytes / sizeof(float));
+    return n && counts[n] == counts[n - 1] ? n : n + 1;
+}
+
 int table_sizes(double min_bytes, double max_mb, double factor,
                 size_t counts[TABLE_SIZES])
 {
@@ -17,16 +24,16 @@ int table_sizes(double min_bytes, double max_mb, double factor,
     int n = 0;
     for (double b = min_bytes; n < TABLE_SIZES; b *= factor) {
         bool last = b * factor > most * 1.001 && b < most * 0.999;
-        counts[n++] = (size_t)(b / sizeof(float));
+        n = add_size(counts, n, b);
         if (last && n < TABLE_SIZES)
-            counts[n++] = (size_t)(most / sizeof(float));
+            n = add_size(counts, n, most);
         if (b * factor > most * 1.001)
             break;
     }
     return n;
 }
 
-int table_choose(const char *program, const char *key, const char *text,
+int table_choose(const char *command, const char *key, const char *text,
                  const char *const *names, int n, bool *use)
 {
     char item[CONFIG_WORD], nearest[SUGGEST_TEXT];
@@ -40,10 +47,10 @@ int table_choose(const char *program, const char *key, const char *text,
         while (i < n && strcmp(item, names[i]) != 0)
             i++;
         if (i == n)
-            return fail("%s=%s: unknown name %s%s; all: %s --help", key, text,
-                        item,
+            return fail("%s=%s: unknown name %s%s; all: lockstep %s --help",
+                        key, text, item,
                         suggest_text(nearest, "; nearest: ", item, names, n),
-                        program);
+                        command);
         use[i] = true;
         p += len;
         if (!*p)

@@ -28,8 +28,8 @@ static inline float table_number(int rank, size_t i)
 }
 
 // Sets use[i] for the names[i] that `text`, the value of key=, lists: "a,b" or
-// "all". `program` is for the error message. 0, or -1 after fail().
-int table_choose(const char *program, const char *key, const char *text,
+// "all". `command` is for the error message. 0, or -1 after fail().
+int table_choose(const char *command, const char *key, const char *text,
                  const char *const *names, int n, bool *use);
 
 // Clears *use if the row's carrier (NULL: none) cannot run on these hosts, and

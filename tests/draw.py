@@ -61,9 +61,11 @@ def named():
     assert set(drawing.FIGURES) <= set(names)
     figures.check(" ".join([*names, "none"]))
     for name, said in (("bars", "only a part"), ("nothing", "no such figure"),
-                       ("../plots/loss", "no such figure"), ("a;b", "no such figure")):
+                       ("../plots/loss", "no such figure"), ("a;b", "no such figure"),
+                       ("loss,memory", "no such figure"), ("loss ", "no such figure"),
+                       ("none", "no such figure")):
         try:
-            figures.check(name)
+            figures.check(name, "figure")
         except Error as e:
             assert said in str(e) and "try: a name from lockstep report --help" in str(e), e
         else:

@@ -221,6 +221,10 @@ def run_page(bin_dir, folder):
     assert names == ["rank 0 (pp 0) (ring)", "rank 1 (pp 1) (ring)"], names
     said = run(bin_dir / "lockstep", "explain", runs[0], folder, status=1)
     assert "has no run.json" in said
+    said = run(bin_dir / "lockstep", "explain", runs[0], f"out={folder}/both",
+               f"svg={folder}/./both", status=1)
+    assert "is the page, too; try: another svg=" in said
+    assert not (folder / "both").exists()
     said = run(bin_dir / "lockstep", "explain", runs[0], "step=77", f"out={page}",
                status=1)
     assert "no step 77" in said

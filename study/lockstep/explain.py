@@ -295,8 +295,11 @@ def explain(folders, out, svg, step):
                         "a run")
     if step and not whole(step, 1, 1 << 30):
         raise Error(f"step={visible(step)}: must be a number of a step")
+    out = out or "explain.html"
+    if svg and os.path.realpath(out) == os.path.realpath(svg):
+        raise Error(f"explain: svg={visible(svg)} is the page, too; try: another svg=")
     panels = [Panel(folder, whole(step, 1, 1 << 30)) for folder in folders]
-    paths = {out or "explain.html": _page, **({svg: _svg} if svg else {})}
+    paths = {out: _page, **({svg: _svg} if svg else {})}
     for path, text in paths.items():
         if os.path.lexists(path):
             print(f"{visible(path)}: replacing the existing file", file=sys.stderr)

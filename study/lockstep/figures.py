@@ -62,12 +62,13 @@ def names():
 
 def check(wanted, key="figures"):
     """Raises an Error that begins with the key unless all names of a text, or "none",
-    are those of figures."""
+    are those of figures; with another key than figures the text is one name."""
     texts, parts = _scripts()
-    for name in wanted.replace(",", " ").split():
+    several = key == "figures"
+    for name in wanted.replace(",", " ").split() if several else [wanted]:
         if name in parts:
             raise Error(f"{key}={name}: {name}.gp is only a part of other figures; {HINT}")
-        if name not in texts and name != "none":
+        if name not in texts and not (several and name == "none"):
             raise Error(f"{key}={visible(name)}: no such figure; {HINT}")
 
 

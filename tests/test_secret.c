@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -408,6 +409,31 @@ static int remove_homes(void **state)
     return system(command);
 }
 
+// Keys that cannot all be written leave no file, so the next try can succeed.
+static void half_of_the_keys_do_not_stay(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/lockstep-keys-XXXXXX", path[64];
+    struct rlimit before, none;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/keys", dir);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    assert_int_equal(curve_make(path), -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_non_null(strstr(fail_message(), "server.public: File too large"));
+    assert_int_equal(rmdir(path), -1); // it is gone already
+    snprintf(path, sizeof path, "%s/worker.public", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(curve_make(dir), -1);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(curve_make(dir), 0);
+    snprintf(path, sizeof path, "rm -r %s", dir);
+    assert_int_equal(system(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup(idle_connections_block_no_worker, no_secret),
         cmocka_unit_test_setup(a_name_is_its_address, no_secret),
         cmocka_unit_test_setup(open_endpoints_need_a_secret, no_secret),
+        cmocka_unit_test(half_of_the_keys_do_not_stay),
     };
     return cmocka_run_group_tests(tests, make_homes, remove_homes);
 }

@@ -20,7 +20,8 @@
 
 const char *file_remedy(int error)
 {
-    return error == EACCES || error == EROFS || error == ENOENT
+    return error == EACCES || error == EROFS || error == ENOENT ||
+                   error == ENOTDIR
                ? "; try: a folder that you may write to"
                : "";
 }

@@ -13,48 +13,56 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { Z85 = 40 };
+enum { Z85 = 40, FILES = 4 };
 
-static int write_file(const char *dir, const char *name, const char *key)
+static const char *const names[FILES] = {"server.public", "server.secret",
+                                         "worker.public", "worker.secret"};
+
+static int write_file(const char *path, const char *key)
 {
-    char path[PATH_MAX], line[Z85 + 2];
-    if (text_into(path, sizeof path, "%s/%s", dir, name) ||
-        text_into(line, sizeof line, "%s\n", key))
+    char line[Z85 + 2];
+    if (text_into(line, sizeof line, "%s\n", key))
         return -1;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return fail("%s: %s%s", path, strerror(errno),
-                    errno == EEXIST ? "; try: another folder" : "");
+                    errno == EEXIST ? "; try: another folder"
+                                    : file_remedy(errno));
+    errno = ENOSPC; // if a part is written
     bool written = write(fd, line, Z85 + 1) == Z85 + 1 && fsync(fd) == 0;
     int error = errno;
     close(fd);
     explicit_bzero(line, sizeof line);
+    if (!written)
+        unlink(path);
     return written ? 0 : fail("%s: %s", path, strerror(error));
-}
-
-static int make_pair(const char *dir, const char *public_name,
-                     const char *secret_name)
-{
-    char public[Z85 + 1], secret[Z85 + 1];
-    if (zmq_curve_keypair(public, secret))
-        return fail("curve: %s; try: a ZeroMQ that was built with CURVE",
-                    zmq_strerror(zmq_errno()));
-    int rc = write_file(dir, public_name, public) ||
-                     write_file(dir, secret_name, secret)
-                 ? -1
-                 : 0;
-    explicit_bzero(secret, sizeof secret);
-    return rc;
 }
 
 int curve_make(const char *dir)
 {
-    if (mkdir(dir, 0700) && errno != EEXIST)
-        return fail("%s: %s", dir, strerror(errno));
-    if (make_pair(dir, "server.public", "server.secret") ||
-        make_pair(dir, "worker.public", "worker.secret"))
-        return -1;
-    return 0;
+    char paths[FILES][PATH_MAX], keys[FILES][Z85 + 1];
+    bool is_new = mkdir(dir, 0700) == 0;
+    if (!is_new && errno != EEXIST)
+        return fail("%s: %s%s", dir, strerror(errno), file_remedy(errno));
+    int made = 0, rc = 0;
+    for (int k = 0; !rc && k < FILES; k += 2)
+        rc = zmq_curve_keypair(keys[k], keys[k + 1])
+                 ? fail("curve: %s; try: a ZeroMQ that was built with CURVE",
+                        zmq_strerror(zmq_errno()))
+                 : 0;
+    for (int k = 0; !rc && k < FILES; k++) {
+        rc = text_into(paths[k], PATH_MAX, "%s/%s", dir, names[k]) ||
+                     write_file(paths[k], keys[k])
+                 ? -1
+                 : 0;
+        made += !rc;
+    }
+    while (rc && made > 0)
+        unlink(paths[--made]);
+    if (rc && is_new)
+        rmdir(dir);
+    explicit_bzero(keys, sizeof keys);
+    return rc;
 }
 
 static int read_key(const char *dir, const char *name, uint8_t raw[SECRET_KEY])

@@ -12,8 +12,8 @@
 #include "base/secret.h"
 
 // Makes both pairs of keys in the folder `dir`, and the folder if it is
-// missing. Only the owner can read the files. 0, or -1 after fail(); existing
-// keys are not replaced.
+// missing. Only the owner can read the files. 0, or -1 after fail(): existing
+// keys are not replaced, and nothing that was made stays.
 int curve_make(const char *dir);
 
 // Read the keys that a server needs, or a worker; the other members of *k stay

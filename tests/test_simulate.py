@@ -280,8 +280,11 @@ def test_not_executed(folder):
 
 
 def test_deadline(folder):
+    """A simulation that fails. The table of an earlier one stays."""
+    (folder / "simulate.csv").write_text("earlier")
     done = simulate(folder, "workers=1024", "sync=ring", "timeout=1")
     assert done.returncode == 1 and "try: timeout=4" in done.stderr, done.stderr
+    assert (folder / "simulate.csv").read_text() == "earlier"
 
 
 def main():

@@ -124,8 +124,7 @@ class Table:
         make_folder(simulator.folder)
         self.path = os.path.join(simulator.folder, name)
         link = simulator.link
-        self._file = create(self.path)
-        self._file.write(f"workers,{columns},mb,simulated_s,law_s,ratio,wall_s,memory_mb\n")
+        self._rows = [f"workers,{columns},mb,simulated_s,law_s,ratio,wall_s,memory_mb\n"]
         print(f"{elements * 4e-6:.4g} MB{note}; links of {link['bytes_per_s'] * 8e-9:.4g} Gbit/s "
               f"of payload, {link['alpha_s'] * 1e6:g} us\n\n"
               f"{'workers':>7}  {columns:<20} {'simulated (s)':>13} {'law (s)':>12} "
@@ -137,14 +136,14 @@ class Table:
                                                      **more)
         print(f"{workers:7d}  {names:<20} {seconds:13.6g} {law_s:12.6g} "
               f"{seconds / law_s:8.4f} {wall_s:9.1f} {memory:12.0f}", flush=True)
-        self._file.write(f"{workers},{names},{self.elements * 4e-6:.9g},{seconds:.9g},"
-                         f"{law_s:.9g},{seconds / law_s:.6f},{wall_s:.2f},{memory:.0f}\n")
-        self._file.flush()
+        self._rows.append(
+            f"{workers},{names},{self.elements * 4e-6:.9g},{seconds:.9g},{law_s:.9g},"
+            f"{seconds / law_s:.6f},{wall_s:.2f},{memory:.0f}\n")
+        write_text(self.path, "".join(self._rows))
 
     def __enter__(self):
         return self
 
     def __exit__(self, error, *_):
-        self._file.close()
         if not error:
             print(f"\n{self.path}")

@@ -213,6 +213,70 @@ static void a_file_that_cannot_grow_is_named(void **state)
     assert_prints(&j, "File too large; try: ulimit -f unlimited");
 }
 
+// Each command says where it could not write, and what to try.
+static void a_place_that_takes_no_files_is_named(void **state)
+{
+    (void)state;
+    static const char *const commands[][2] = {
+        {"keys", ""},
+        {"explain ring", "out="},
+        {"explain tried", "out="},
+        {"report tried", "out="},
+        {"run e.ini", "out="},
+        {"simulate pipeline=all", "out="},
+        {"train data=text.txt", "out="},
+    };
+    struct job j = {0};
+    job_run(&j, 60,
+            "printf '[cell a]\\nsync = local\\n' > e.ini; lockstep train %s "
+            "steps=2 out=tried",
+            tiny);
+    assert_status(&j, 0);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        job_run(&j, 60, "lockstep %s %s/proc/no/x", commands[i][0],
+                commands[i][1]);
+        assert_status(&j, 1);
+        assert_prints(&j, "/proc/no");
+        assert_prints(&j, "; try: a folder that you may write to\n");
+        assert_int_equal(count_lines(j.out), 1);
+    }
+    for (int i = 4; i < 6; i++) {
+        job_run(&j, 60, "lockstep %s out=text.txt", commands[i][0]);
+        assert_status(&j, 1);
+        assert_prints(&j, "text.txt: a file; try: the name of a folder");
+    }
+    job_run(&j, 60, "lockstep explain tried out=/dev/null");
+    assert_status(&j, 1);
+    assert_string_equal(j.out, "lockstep: /dev/null: not a regular file; try: "
+                               "the name of a file\n");
+}
+
+// As other programs do, a command ends by SIGPIPE, without a word, if nobody
+// reads its output any more. The pipe has lost its reader before.
+static void nobody_reads_any_more(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {
+        "lockstep --help",
+        "lockstep man trainer",
+        "lockstep report --help",
+        "lockstep completion bash",
+        "lockstep bench sync --help",
+        "trainer --help",
+        "sh -c 'trap \"\" PIPE; lockstep --help'",
+        "lockstep explain ring out=unread.html",
+    };
+    size_t count = sizeof commands / sizeof *commands - TEST_SANITIZED;
+    struct job j = {0};
+    for (size_t i = 0; i < count; i++) {
+        job_run(&j, 60,
+                "rm -f gone; mkfifo gone; exec 3<>gone 4>gone 3<&-; %s >&4; "
+                "echo status $?",
+                commands[i]);
+        assert_string_equal(j.out, "status 141\n");
+    }
+}
+
 // A small stack is widened if its hard limit allows it, or the limit is named.
 static void a_small_stack_is_widened_or_named(void **state)
 {
@@ -347,6 +411,8 @@ int main(void)
         cmocka_unit_test(hosts_are_said_again),
         cmocka_unit_test(a_folder_takes_one_job_at_a_time),
         cmocka_unit_test(a_file_that_cannot_grow_is_named),
+        cmocka_unit_test(a_place_that_takes_no_files_is_named),
+        cmocka_unit_test(nobody_reads_any_more),
         cmocka_unit_test(a_small_stack_is_widened_or_named),
         cmocka_unit_test(jobs_need_no_path),
         cmocka_unit_test(what_links_lead_to_stays),

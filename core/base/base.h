@@ -34,7 +34,7 @@ _Noreturn void die(const char *fmt, ...)
 // The first call of a program's main(). A closed standard input, output or
 // error becomes /dev/null, or else the next file would take its number. If what
 // was printed to stdout is not all written when the program ends, it says so
-// and the exit status is 1.
+// and the exit status is 1; if nobody reads any more, SIGPIPE ends it.
 void streams_begin(void);
 
 // For a program that the launcher may have started. If the launcher did start

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,10 @@ static void end_output(void)
 {
     if (!file_flush(stdout))
         return;
+    if (errno == EPIPE) { // the program ignores the signal, or a parent did
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
     log_error("stdout: %s", strerror(errno));
     _exit(1);
 }

@@ -301,7 +301,8 @@ def explain(folders, out, svg, step):
     panels = [Panel(folder, whole(step, 1, 1 << 30)) for folder in folders]
     paths = {out: _page, **({svg: _svg} if svg else {})}
     for path, text in paths.items():
-        if os.path.lexists(path):
-            print(f"{visible(path)}: replacing the existing file", file=sys.stderr)
+        old = os.path.lexists(path)
         write_text(path, text(panels))
+        if old:
+            print(f"{visible(path)}: replacing the existing file", file=sys.stderr)
     return list(paths)

@@ -19,7 +19,7 @@ import tempfile
 
 from . import prepare_files, prepare_lines  # noqa: F401, it registers its figures
 from .drawing import FIGURES, Drawing
-from .files import Error, make_folder, read_text, replace, visible, write_csv
+from .files import Error, make_folder, read_text, reason, replace, visible, write_csv
 from .places import share
 from .prepare import own
 
@@ -145,7 +145,7 @@ def _draw(prepare, out, name, size):
                     shutil.copyfile(os.path.join(folder, os.path.basename(path)),
                                     temporary)
     except OSError as e:
-        raise Error(f"{name}: {e.strerror}") from None
+        raise Error(f"{name}: {reason(e)}") from None
     except Error as e:
         raise Error(f"{name}: {e}") from None
     return paths[1:]

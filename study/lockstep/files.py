@@ -33,6 +33,19 @@ def visible(text):
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", "?", str(text))
 
 
+# What may help where a file or a folder cannot be made, in the words of the C programs.
+REMEDIES = {errno.ENOSPC: "df, or out= on another disk",
+            **dict.fromkeys((errno.EACCES, errno.EROFS, errno.ENOENT, errno.ENOTDIR),
+                            "a folder that you may write to")}
+
+
+def reason(error):
+    """Why a call of the system failed, with what to try."""
+    text, remedy = getattr(error, "strerror", error), REMEDIES.get(
+        getattr(error, "errno", None))
+    return f"{text}; try: {remedy}" if remedy else text
+
+
 def _open_regular(path, flags):
     """A descriptor of a regular file. It waits for no FIFO."""
     try:
@@ -41,7 +54,8 @@ def _open_regular(path, flags):
         if getattr(e, "errno", 0) == errno.ELOOP:
             raise Error(f"{visible(path)}: a link, not a regular file; try: remove it") \
                 from None
-        raise Error(f"{visible(path)}: {getattr(e, 'strerror', e)}") from None
+        why = reason(e) if flags & os.O_CREAT else getattr(e, "strerror", e)
+        raise Error(f"{visible(path)}: {why}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise Error(f"{visible(path)}: not a regular file; try: the path of a file")
@@ -154,8 +168,10 @@ def make_folder(path, *parts):
             if os.path.islink(path):
                 raise Error(f"{visible(path)}: a link, not a folder; try: remove it")
             os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        raise Error(f"{visible(path)}: a file; try: the name of a folder") from None
     except OSError as e:
-        raise Error(f"{visible(path)}: {e.strerror}") from None
+        raise Error(f"{visible(path)}: {reason(e)}") from None
     return path
 
 
@@ -173,9 +189,12 @@ def remove(path):
 @contextlib.contextmanager
 def replace(path):
     """A temporary file's path; at the end it replaces `path`, after an error it is
-    removed."""
+    removed. A folder or a device is not replaced."""
     temporary = None
     try:
+        if os.path.lexists(path) and stat.S_IFMT(os.lstat(path).st_mode) in (
+                stat.S_IFDIR, stat.S_IFCHR, stat.S_IFBLK):
+            raise Error(f"{visible(path)}: not a regular file; try: the name of a file")
         fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".",
                                          prefix=".written-")
         mask = os.umask(0)
@@ -185,7 +204,7 @@ def replace(path):
         yield temporary
         os.replace(temporary, path)
     except OSError as e:
-        raise Error(f"{visible(path)}: {e.strerror}") from None
+        raise Error(f"{visible(path)}: {reason(e)}") from None
     finally:
         if temporary and os.path.lexists(temporary):
             os.unlink(temporary)

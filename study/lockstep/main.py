@@ -4,7 +4,9 @@ Python takes longer for these modules than many commands do.
 """
 
 import codecs
+import contextlib
 import importlib
+import io
 import locale
 import os
 import resource
@@ -12,7 +14,7 @@ import signal
 import subprocess
 import sys
 
-from .files import Error, number, visible, whole
+from .files import Error, number, reason, visible, whole
 from .places import needed
 
 
@@ -216,6 +218,7 @@ def explain(words):
     """
     from . import explain as pages
     if not os.path.lexists(os.path.join(words[0], "run.json")):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
         os.execv(needed("explain_way"), ["explain_way", *words])
     folders = []
     while words and not words[0].startswith(("step=", "out=", "svg=")):
@@ -284,23 +287,43 @@ def _end(number, _):
     sys.exit(128 + number)
 
 
+class _Output(io.FileIO):
+    """Standard output, which keeps the reason why it could not be written: Python may
+    forget it with the text."""
+    error = None
+
+    def write(self, data):
+        try:
+            return super().write(data)
+        except OSError as why:
+            self.error = why
+            raise
+
+
 def _output_ends():
     """Whether what was printed is written. If not, says why, and forgets it: Python
-    would try again, and complain, when it ends."""
-    try:
+    would try again, and complain, when it ends. If nobody reads any more, ends as
+    programs do that do not ignore SIGPIPE, as Python does."""
+    with contextlib.suppress(OSError):
         sys.stdout.flush()
-        return True
-    except OSError as why:
+    why = sys.stdout.buffer.raw.error
+    if why:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(why, BrokenPipeError):  # nobody reads any more
-            log(f"lockstep: stdout: {why.strerror}")
-        return False
+    if isinstance(why, BrokenPipeError):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
+    if why:
+        log(f"lockstep: stdout: {why.strerror}")
+    sys.stdout.buffer.raw.error = None  # it is said once
+    return not why
 
 
 def main():
     """Runs the command that the program's words name. Returns the exit status."""
     name, *words = sys.argv[1:]
     terminal = locale.getencoding()  # not of files, which are UTF-8
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Output(1, "w", closefd=False)),
+                                  line_buffering=sys.stdout.isatty())
     for stream in sys.stdout, sys.stderr:
         stream.reconfigure(errors="replace", encoding=terminal if codecs.lookup(
             terminal).name != "ascii" else "utf-8")
@@ -323,6 +346,6 @@ def main():
         log(f"lockstep: {name}: the files need more than half of the memory")
     except (OSError, RecursionError) as why:
         if _output_ends():
-            log(f"lockstep: {name}: {why}")
+            log(f"lockstep: {getattr(why, 'filename', None) or name}: {reason(why)}")
     _output_ends()
     return 1

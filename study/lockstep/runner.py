@@ -19,8 +19,8 @@ import time
 
 from . import figures
 from .experiment import MOST_BYTES, read_experiment
-from .files import (Error, make_folder, open_regular, read_lines, read_text, remove, visible,
-                    write_text)
+from .files import (Error, make_folder, open_regular, read_lines, read_text, reason, remove,
+                    visible, write_text)
 from .places import program, share, trainer
 from .runs import Run, build_of
 from .study import Study
@@ -93,7 +93,7 @@ def locked(out):
         fd = os.open(os.path.join(out, ".lock"),
                      os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as e:
-        raise Error(f"{visible(out)}/.lock: {e.strerror}") from None
+        raise Error(f"{visible(out)}/.lock: {reason(e)}") from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

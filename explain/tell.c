@@ -251,10 +251,12 @@ int tell_page(const struct story *s, const char *path)
     FILE *f = file_next(path);
     if (!f)
         return -1;
-    if (access(path, F_OK) == 0)
-        log_line("%s: replacing the existing file", path);
+    bool old = access(path, F_OK) == 0;
     fwrite(page_template, 1, (size_t)(at - page_template), f);
     int rc = put_panel(s, f);
     fputs(at + strlen(mark), f);
-    return file_finish(f, path, rc);
+    rc = file_finish(f, path, rc);
+    if (!rc && old)
+        log_line("%s: replacing the existing file", path);
+    return rc;
 }

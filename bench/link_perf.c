@@ -240,12 +240,11 @@ static int fit(const struct result *r, const char *path)
 
 static int help(void)
 {
-    printf(
-        "lockstep bench link [net=RATE[,hosts=N]] [out=FILE]\n\nMeasures a "
-        "link over TCP: rate, round-trip time, and the alpha and B of\n"
-        "t = alpha + bytes/B. The link is loopback, or connects emulated\n"
-        "hosts at a rate such as net=1gbit (needs root). out= writes alpha\n"
-        "and B for lockstep predict link=FILE.\n");
+    printf("lockstep bench link [net=RATE[,hosts=N]] [out=FILE]\n\nMeasures a "
+           "link over TCP: rate, round-trip time, and the alpha and B of\n"
+           "t = alpha + bytes/B. The link is loopback, or connects emulated\n"
+           "hosts at a rate such as net=1gbit (needs root). out= writes alpha\n"
+           "and B for lockstep predict link=FILE.\n");
     return 0;
 }
 

@@ -80,6 +80,7 @@ LOCKSTEP
 chmod +x "$stand/bin/lockstep"
 for each in INT=130 TERM=143 HUP=129; do
     status=0
+    : >"$stand/said"
     env --default-signal=INT "$stand/share/lockstep/demo" >"$stand/said" 2>&1 &
     until grep -q runs "$stand/said"; do sleep 0.05; done
     kill -s "${each%=*}" $!

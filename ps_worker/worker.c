@@ -368,7 +368,8 @@ static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
         (sets && set_servers(s, visit, ctx, by)))
         return -1;
     count(s);
-    // no worker may push before the state is set; bsp rounds wait for worker 0
+    // no worker may push before the state is set, unless worker 0 dies; bsp
+    // rounds wait for worker 0
     return c->job.consistency == CONSISTENCY_BSP
                ? 0
                : cluster_barrier(s->job.cluster);

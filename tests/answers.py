@@ -374,6 +374,7 @@ def joins(single, folder):
         (folder / "plain", "figure=throughput", "size=9"): "size=9",
         (folder / "plain", "size=900x600"): "figure=NAME",
         (a, b, f"out={folder / 'plain'}"): "another out=",
+        (a, b, f"out={a}"): "holds a run",
     }
     for words, expect in refused.items():
         done = lockstep("report", *words, status=1)

@@ -274,6 +274,11 @@ static void links_and_fifos_are_refused(void **state)
         assert_int_equal(unlink(path), 0);
         assert_int_equal(mkfifo(path, 0600), 0);
     }
+    assert_null(file_next(path));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/dev/null", path), 0);
+    assert_int_equal(file_can_replace(path), -1);
+    assert_non_null(strstr(fail_message(), "not a regular file"));
     snprintf(path, sizeof path, "%s/absent", dir); // a link to nothing
     assert_int_equal(symlink("outside/new", path), 0);
     assert_null(file_create(path));

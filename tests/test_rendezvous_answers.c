@@ -243,6 +243,27 @@ static void who_is_silent_for_too_long_is_left_out(void **state)
     rendezvous_close(&h);
 }
 
+// A silent worker 0 may still load the state of the run, or rewind its folder.
+// The others go on without it only after the first gradient.
+static void a_silent_worker_0_is_waited_for_until_they_train(void **state)
+{
+    (void)state;
+    struct rendezvous *h;
+    struct inbox in[8] = {0};
+    assert_int_equal(rendezvous_open(&h, collect, in), 0);
+    rendezvous_set_elastic(h, true);
+    rendezvous_begun(h);
+    for (int train = 0; train < 2; train++) {
+        for (uint8_t r = 1; r < 3; r++)
+            assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 0, 10 + r), 0);
+        await_answer(h, &in[1]);
+        assert_int_equal(in[1].head.kind,
+                         train ? RENDEZVOUS_ALL : RENDEZVOUS_ERROR);
+        rendezvous_back(h, 1);
+    }
+    rendezvous_close(&h);
+}
+
 static void malformed_messages_are_refused(void **state)
 {
     (void)state;
@@ -283,6 +304,7 @@ int main(void)
         cmocka_unit_test(elastic_workers_may_come_again_early),
         cmocka_unit_test(elastic_workers_that_train_again_are_waited_for),
         cmocka_unit_test(worker_0_is_waited_for_until_the_job_has_begun),
+        cmocka_unit_test(a_silent_worker_0_is_waited_for_until_they_train),
         cmocka_unit_test(who_is_silent_for_too_long_is_left_out),
         cmocka_unit_test(malformed_messages_are_refused),
     };

@@ -233,7 +233,7 @@ FILE *file_next(const char *path)
 {
     char next[PATH_MAX];
     struct stat st;
-    if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+    if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
         fail("%s: not a regular file; try: the name of a file", path);
         return NULL;
     }

@@ -56,9 +56,9 @@ int file_replace(const char *path, const struct iovec *pieces, int n);
 int file_replace_text(const char *path, const char *text);
 
 // A file that becomes `path` when it is whole, without fsync. file_next() makes
-// `path`.next. NULL after fail(), also if `path` is a folder or a device.
-// file_finish() closes this file and renames it to `path`, or removes it if rc
-// is not 0 or that fails. 0, or -1 after fail().
+// `path`.next. NULL after fail(), also if `path` is there and is, or leads to,
+// no regular file. file_finish() closes this file and renames it to `path`, or
+// removes it if rc is not 0 or that fails. 0, or -1 after fail().
 FILE *file_next(const char *path);
 int file_finish(FILE *f, const char *path, int rc);
 

@@ -7,7 +7,8 @@
 //             which runs in ps_server 0 or in rank 0
 //
 // All workers make the same calls in the same order. A call that takes longer
-// than timeout_s fails, and the error names the ranks that did not come.
+// than timeout_s fails, and the error names the ranks that did not come. (An
+// elastic job may go on without them: rendezvous.h.)
 
 #pragma once
 

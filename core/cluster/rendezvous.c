@@ -37,7 +37,7 @@ struct past {
 struct rendezvous {
     rendezvous_send *send;
     void *ctx;
-    bool elastic, begun;
+    bool elastic, begun, trains;
     int refusals;
     int world; // 0 before the first message
     struct member *members;
@@ -377,6 +377,7 @@ void rendezvous_heard(struct rendezvous *h, int rank)
 
 void rendezvous_back(struct rendezvous *h, int rank)
 {
+    h->trains = true;
     if (rank < h->world)
         h->members[rank].lost = false;
 }
@@ -406,10 +407,11 @@ static void tell_to_wait(struct rendezvous *h, uint64_t now)
 
 // An elastic job that has begun goes on without those that are silent. They
 // may come later: to a process that was stopped, the kernel sends again only
-// after a wait that doubles. Returns whether it does.
+// after a wait that doubles. Before the first gradient worker 0 may still load
+// the rest of the state, or rewind the folder. Returns whether it does.
 static bool leave_out_silent(struct rendezvous *h)
 {
-    if (!h->elastic || !h->begun)
+    if (!h->elastic || !h->begun || (is_missing(h, 0) && !h->trains))
         return false;
     for (int r = 0; r < h->world; r++)
         h->members[r].lost |= !h->members[r].given;

@@ -7,10 +7,11 @@
 // on its own socket. Without a parameter server, rendezvous_start() gives it a
 // thread and a socket.
 //
-// The rendezvous of an elastic job goes on without workers that died: their
-// pieces are zero. It keeps past exchanges, so that a worker that joins later
-// can receive them. Only worker 0 is waited for until the others know from it
-// where the run begins.
+// The rendezvous of an elastic job goes on without workers that died, and after
+// a deadline without silent ones: their pieces are zero. It keeps past
+// exchanges, so that a worker that joins later can receive them. It goes on
+// without nobody before worker 0 has set the parameters, and without a silent
+// worker 0 only after the first gradient.
 
 #pragma once
 
@@ -73,7 +74,7 @@ void rendezvous_close(struct rendezvous **h);
 void rendezvous_set_elastic(struct rendezvous *h, bool elastic);
 
 // Worker 0 has set the parameters. From now on an elastic job goes on without
-// it, too.
+// it, too, if it dies.
 void rendezvous_begun(struct rendezvous *h);
 
 // Takes a message from a peer. -1 after fail() if it makes no sense. Then the
@@ -86,8 +87,8 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
 // exchange that lacks its piece counts from now on.
 void rendezvous_heard(struct rendezvous *h, int rank);
 
-// An elastic job's worker came back. From now on exchanges wait for it, also
-// while it still asks for past ones.
+// A worker trains. If it was lost, it is back: from now on exchanges of an
+// elastic job wait for it, also while it still asks for past ones.
 void rendezvous_back(struct rendezvous *h, int rank);
 
 // To be called about ten times a second. It logs every 5 s which ranks are

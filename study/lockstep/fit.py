@@ -157,7 +157,7 @@ class Question:
 
     def divided_rows(self, name, way, mesh, shard=1):
         """The rows of a way on a mesh: of each way to divide tokens, and each place of the
-        state; without those that training would refuse, unless sync= asked for them."""
+        state; without those of mesh= that training would refuse, unless sync= asked for them."""
         for sequence, over, at in itertools.product(
                 *divided(self.run, mesh_of(mesh)), self.places(way)):
             settings = [

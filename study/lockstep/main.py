@@ -4,7 +4,6 @@ Python takes longer for these modules than many commands do.
 """
 
 import codecs
-import contextlib
 import importlib
 import io
 import locale
@@ -304,9 +303,12 @@ def _output_ends():
     """Whether what was printed is written. If not, says why, and forgets it: Python
     would try again, and complain, when it ends. If nobody reads any more, ends as
     programs do that do not ignore SIGPIPE, as Python does."""
-    with contextlib.suppress(OSError):
+    why = None
+    try:
         sys.stdout.flush()
-    why = sys.stdout.buffer.raw.error
+    except OSError as failed:
+        why = failed
+    why = sys.stdout.buffer.raw.error or why
     if why:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(why, BrokenPipeError):

@@ -401,6 +401,8 @@ def stopped_where(run):
 
 def join(folders, out):
     """Makes a study of existing runs, each a cell, in a new folder `out`."""
+    if os.path.lexists(os.path.join(out, "run.json")):
+        raise Error(f"out={visible(out)}: holds a run of lockstep train; try: another out=")
     used = os.path.lexists(os.path.join(out, "command.txt"))
     own = [r for r in glob.glob(os.path.join(glob.escape(str(out)), "cells", "*", "r1"))
            if not os.path.islink(r)]

@@ -300,6 +300,9 @@ def explain(folders, out, svg, step):
         raise Error(f"explain: svg={visible(svg)} is the page, too; try: another svg=")
     panels = [Panel(folder, whole(step, 1, 1 << 30)) for folder in folders]
     paths = {out: _page, **({svg: _svg} if svg else {})}
+    for path in paths:
+        if os.path.exists(path) and not os.path.isfile(path):  # also through a link
+            raise Error(f"{visible(path)}: not a regular file; try: the name of a file")
     for path, text in paths.items():
         old = os.path.lexists(path)
         write_text(path, text(panels))

@@ -189,10 +189,10 @@ def remove(path):
 @contextlib.contextmanager
 def replace(path):
     """A temporary file's path; at the end it replaces `path`, after an error it is
-    removed. A folder or a device, or a link to one, is not replaced."""
+    removed. A folder or a device is not replaced; a link is, and not followed."""
     temporary = None
     try:
-        if os.path.exists(path) and stat.S_IFMT(os.stat(path).st_mode) in (
+        if os.path.lexists(path) and stat.S_IFMT(os.lstat(path).st_mode) in (
                 stat.S_IFDIR, stat.S_IFCHR, stat.S_IFBLK):
             raise Error(f"{visible(path)}: not a regular file; try: the name of a file")
         fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".",

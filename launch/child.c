@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -84,12 +85,14 @@ static void set_name(struct child *c)
                  c->kind == JOB_SERVER ? "server" : "rank", c->rank);
 }
 
-// Writes the first line that `lockstep watchdog` reads. This neither waits nor
-// fails, since the pipe is open at our end and empty.
+// Writes the first line that `lockstep watchdog` reads. This does not wait,
+// since the pipe is empty. If ssh has ended already, that is noticed later.
 static void pass_secret(int fd)
 {
     const char *name = secret_name(), *value = getenv(name);
+    void (*then)(int) = signal(SIGPIPE, SIG_IGN);
     dprintf(fd, "%s=%s\n", name, value ? value : "");
+    signal(SIGPIPE, then);
 }
 
 int child_spawn(struct child *c, const struct job_child *what,

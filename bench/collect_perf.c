@@ -34,7 +34,6 @@
 #include "base/median.h"
 #include "cluster/cluster.h"
 
-#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -204,7 +203,7 @@ int main(int argc, char **argv)
 {
     static struct collect_plan p;
     int rank, world;
-    program_invocation_short_name = (char *)"lockstep"; // which starts it
+    log_as_lockstep();
     streams_begin();
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // so that mpirun shows each line at once

@@ -22,7 +22,6 @@
 #include "bench/workload.h"
 #include "model/cpu/product.h"
 
-#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -348,7 +347,7 @@ static const char help[] =
 
 int main(int argc, char **argv)
 {
-    program_invocation_short_name = (char *)"lockstep"; // which starts it
+    log_as_lockstep();
     streams_begin();
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))

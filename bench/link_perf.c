@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     struct result result, other;
     struct end a = {NULL, "127.0.0.1"}, b = a;
     const char *rate = NULL, *out = "";
-    program_invocation_short_name = (char *)"lockstep"; // which starts it
+    log_as_lockstep();
     streams_begin();
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))

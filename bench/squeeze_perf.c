@@ -22,7 +22,6 @@
 #include "squeeze/power.h"
 #include "squeeze/squeeze.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,7 +237,7 @@ int main(int argc, char **argv)
     struct vectors v;
     struct plan p;
     char words[512];
-    program_invocation_short_name = (char *)"lockstep"; // which starts it
+    log_as_lockstep();
     streams_begin();
     key_defaults(&keys, &p);
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {

@@ -53,7 +53,6 @@
 #include "base/median.h"
 #include "cluster/cluster.h"
 
-#include <errno.h>
 #include <omp.h>
 #include <string.h>
 
@@ -419,7 +418,7 @@ int main(int argc, char **argv)
 {
     static struct sync_plan p;
     int rank, world;
-    program_invocation_short_name = (char *)"lockstep"; // which starts it
+    log_as_lockstep();
     streams_begin();
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // so that mpirun shows each line at once

@@ -12,7 +12,6 @@
 #include "optim/rule.h"
 #include "textbook/schedule.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { MOST_WORKERS = 16, MOST_SERVERS = 16, MOST_ELEMENTS = 1 << 18 };
@@ -181,7 +180,7 @@ static int run(int nwords, char **words)
 
 int main(int argc, char **argv)
 {
-    program_invocation_short_name = (char *)"lockstep"; // which starts it
+    log_as_lockstep();
     streams_begin();
     if (argc < 2 || !strcmp(argv[1], "--help"))
         return help(argc < 2 ? stderr : stdout) || argc < 2;

@@ -44,6 +44,10 @@ void streams_begin(void);
 #define LOG_ERROR_MARK "@error "
 void log_for_launcher(void);
 
+// For a program that a command of lockstep starts: its errors begin with
+// "lockstep: ", since its own name is not in PATH.
+void log_as_lockstep(void);
+
 // If cond is false, prints file, line and cond, and aborts, in release builds,
 // too. Never for bad input.
 #define CHECK(cond) ((cond) ? (void)0 : check_failed(__FILE__, __LINE__, #cond))

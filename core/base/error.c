@@ -88,6 +88,12 @@ void log_for_launcher(void)
     for_launcher = getenv("LOCKSTEP_PROGRESS") != NULL;
 }
 
+void log_as_lockstep(void)
+{
+    static char name[] = "lockstep";
+    program_invocation_short_name = name;
+}
+
 void log_line(const char *fmt, ...)
 {
     va_list ap;

@@ -9,9 +9,10 @@
 //
 // The rendezvous of an elastic job goes on without workers that died, and after
 // a deadline without silent ones: their pieces are zero. It keeps past
-// exchanges, so that a worker that joins later can receive them. It goes on
-// without nobody before worker 0 has set the parameters, and without a silent
-// worker 0 only after the first gradient.
+// exchanges, so that a worker that joins later can receive them. Before worker
+// 0 has set the parameters, it waits for a worker 0 that died, too, and leaves
+// out no silent worker. It leaves out a silent worker 0 only after the first
+// gradient.
 
 #pragma once
 
